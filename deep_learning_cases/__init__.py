@@ -1,0 +1,32 @@
+"""Measure neural networks honestly: the library behind the labs.
+
+Names are loaded on first use, so that ``import deep_learning_cases`` costs milliseconds and a measuring process carries
+neither PyTorch nor matplotlib.
+"""
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_MODULES = (
+    "artefacts", "bench", "conv", "data", "doctor", "engines", "errors", "files", "machine", "network", "noise", "pack",
+    "plots", "quantization", "regression", "release", "report", "schemas", "stats", "timing",
+)  # fmt: skip
+
+_NAMES: dict[str, str] = {}
+"""Public name -> module that holds it."""
+
+__all__ = ["__version__", *_MODULES, *_NAMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

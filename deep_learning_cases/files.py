@@ -1,0 +1,161 @@
+"""Files are written whole or not at all, read with bounds, and named by their SHA-256."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases.errors import EvidenceError, FileError
+
+__all__ = [
+    "MAX_JSON_BYTES",
+    "file_record",
+    "parse_json",
+    "read_bytes",
+    "read_json",
+    "sha256_bytes",
+    "sha256_file",
+    "write_bytes",
+    "write_json",
+]
+
+MAX_JSON_BYTES = 4 * 1024 * 1024
+"""A benchmark record with 1,200 samples is about 40 kB; a hundred times that is a mistake or an attack."""
+
+MAX_JSON_DEPTH = 32
+
+
+def sha256_bytes(content: bytes) -> str:
+    """SHA-256 of ``content`` as 64 lower-case hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256_file(path: str | Path) -> str:
+    """SHA-256 of a file's bytes; FileError where it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def file_record(path: str | Path) -> dict[str, Any]:
+    """``{"file", "sha256", "bytes"}`` of one file, as the evidence files name each other."""
+    content = read_bytes(path)
+    return {"file": Path(path).name, "sha256": sha256_bytes(content), "bytes": len(content)}
+
+
+def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
+    """The whole file; FileError if unreadable, EvidenceError if larger than ``max_bytes``."""
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read() if max_bytes is None else stream.read(max_bytes + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if max_bytes is not None and len(content) > max_bytes:
+        raise EvidenceError(f"{path} is larger than {max_bytes} bytes: expected a small file; make it again")
+    return content
+
+
+def read_json(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> Any:
+    """Parse a JSON file strictly: bounded size and depth, UTF-8, no NaN or Infinity, no key twice.
+
+    Raises FileError if the file cannot be read and EvidenceError if it is not such JSON.
+    """
+    return parse_json(read_bytes(path, max_bytes), str(path))
+
+
+def parse_json(content: bytes, name: str) -> Any:
+    """As :func:`read_json`, from bytes; ``name`` stands in the message."""
+    try:
+        value = json.loads(
+            content.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique_keys,
+        )
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise EvidenceError(
+            f"{name} is not valid JSON ({reason}): expected RFC 8259 JSON in UTF-8; make it again"
+        ) from error
+    if _depth(value) > MAX_JSON_DEPTH:
+        raise EvidenceError(
+            f"{name} is nested deeper than {MAX_JSON_DEPTH} levels: expected a flat record; make it again"
+        )
+    return value
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as indented UTF-8 JSON, whole or not at all; ValueError for NaN or Infinity."""
+    write_bytes(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8"))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Replace ``path`` by ``content`` in one step.
+
+    The bytes go to a neighbour file that is flushed to disk and then renamed, so that a reader, a full disk, Ctrl-C or
+    a kill leaves either the old file or the new one, never a part.  Raises FileError.
+    """
+    path = Path(path)
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with open(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp makes 0600, and evidence is meant to be handed in
+        os.replace(temporary, path)  # noqa: PTH105
+        temporary = None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileError(
+            f"cannot write {path} ({reason}): the old file, if any, is untouched; free space or choose another folder"
+        ) from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # noqa: PTH108
+
+
+def _unreadable(path: str | Path, error: OSError) -> FileError:
+    return FileError(
+        f"cannot read {path} ({error.strerror or type(error).__name__}): expected a readable file; check the path"
+    )
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text} is too large for a number")
+    return number
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} stands twice")
+    return result
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+    return depth

@@ -1,0 +1,1 @@
+"""The instructor's side: course, hidden fixtures, checks, sandbox, runner. Never shipped to students."""

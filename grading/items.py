@@ -1,0 +1,53 @@
+"""The graded items: their ids, points and results, as notebooks, checks, gradebook and command line share them."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = [
+    "BENCHMARK_ITEMS",
+    "EVIDENCE_ITEMS",
+    "MAX_POINTS",
+    "RELEASE_ITEMS",
+    "STATS_ITEMS",
+    "STEP7_ITEMS",
+    "ItemResult",
+    "as_json",
+]
+
+STATS_ITEMS = {"stats_p50": 2, "stats_p95": 3, "stats_throughput": 2, "stats_pure": 1, "stats_errors": 1}
+BENCHMARK_ITEMS = {"benchmark_record": 3, "benchmark_linkage": 3, "benchmark_summary": 2}
+RELEASE_ITEMS = {"release_linkage": 3, "release_limits": 3, "release_claims": 2}
+"""``release_scope`` (3, a written answer) is graded by hand and has no automatic result."""
+
+STEP7_ITEMS = STATS_ITEMS | BENCHMARK_ITEMS
+EVIDENCE_ITEMS = BENCHMARK_ITEMS | RELEASE_ITEMS
+MAX_POINTS = STEP7_ITEMS | RELEASE_ITEMS
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """One item judged: its points and the sentence the student reads. No hidden number may stand in ``message``."""
+
+    id: str
+    points: float
+    max_points: float
+    passed: bool
+    message: str
+    mistake: str | None = None
+
+    @classmethod
+    def of(cls, item: str, fraction: float, message: str, mistake: str | None = None) -> "ItemResult":
+        """Points as a fraction of the item's maximum, rounded down to halves so that rounding never gives more."""
+        maximum = MAX_POINTS[item]
+        points = int(2 * maximum * fraction) / 2
+        return cls(item, points, maximum, points == maximum, message, mistake)
+
+
+def as_json(items: list[ItemResult], isolation: dict[str, Any]) -> dict[str, Any]:
+    """The answer of ``try --json`` and ``check-evidence --json``."""
+    return {
+        "items": [asdict(item) for item in items],
+        "points": sum(item.points for item in items),
+        "max_points": sum(item.max_points for item in items),
+        "isolation": isolation,
+    }
