@@ -10,7 +10,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = (
-    "artefacts", "bench", "conv", "data", "doctor", "engines", "errors", "files", "machine", "network", "noise", "pack",
+    "artefacts", "bench", "conv", "data", "doctor", "engines", "errors", "files", "lab", "machine", "network", "noise", "pack",
     "plots", "quantization", "regression", "release", "report", "schemas", "stats", "timing",
 )  # fmt: skip
 

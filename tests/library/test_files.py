@@ -1,0 +1,85 @@
+"""Files are written whole or not at all, and read with bounds."""
+
+import json
+import os
+
+import pytest
+
+from deep_learning_cases import files
+from deep_learning_cases.errors import EvidenceError, FileError
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('{"a": NaN}', "NaN"),
+        ('{"a": -Infinity}', "Infinity"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "too deeply"),
+        ("[" * 40 + "]" * 40, "deeper than 32"),
+    ],
+)
+def test_json_that_another_reader_might_read_differently_is_refused_in_one_line(tmp_path, text, word):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(EvidenceError, match=word) as caught:
+        files.read_json(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_json_that_is_not_utf8_is_refused():
+    with pytest.raises(EvidenceError, match="not valid JSON"):
+        files.parse_json(b'{"a": "\xff"}', "x.json")
+
+
+def test_a_file_over_the_bound_is_not_read_whole(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_bytes(b"1" * 101)
+    with pytest.raises(EvidenceError, match="larger than 100 bytes"):
+        files.read_json(path, max_bytes=100)
+    path.write_bytes(b"1" * 100)
+    assert files.read_json(path, max_bytes=100) == int("1" * 100)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"nothing\.json"):
+        files.read_json(tmp_path / "nothing.json")
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    value = {"µs": [1.5, 2], "ok": True}
+    files.write_json(tmp_path / "x.json", value)
+    assert files.read_json(tmp_path / "x.json") == value
+    assert files.file_record(tmp_path / "x.json") == {
+        "file": "x.json",
+        "sha256": files.sha256_file(tmp_path / "x.json"),
+        "bytes": (tmp_path / "x.json").stat().st_size,
+    }
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, failure):
+    path = tmp_path / "x.json"
+    files.write_json(path, {"version": 1})
+
+    def fail(_descriptor):
+        raise failure
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((FileError, KeyboardInterrupt)):
+        files.write_json(path, {"version": 2})
+    assert json.loads(path.read_text()) == {"version": 1}
+    assert [child.name for child in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_not_a_number_is_never_written(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(tmp_path / "x.json", [float("nan")])
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_sha256_of_the_published_example():
+    # FIPS 180-4's example message "abc".
+    assert files.sha256_bytes(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
