@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def real_evidence(tmp_path_factory) -> Path:
-    """A complete evidence folder (data, models, regression, benchmark, release, report). Read it; never write into it."""
+    """A complete evidence folder, from data to report.  Read it; never write into it."""
     # Under pytest-xdist every worker has its own base below one shared parent; the first one there builds.
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -30,7 +30,7 @@ def evidence(real_evidence, tmp_path) -> Path:
     return folder
 
 
-class _only_one:  # noqa: N801 - reads as a word in the with statement
+class _only_one:
     """Hold a lock file, so that two test workers do not build the same folder."""
 
     def __init__(self, path: Path) -> None:
