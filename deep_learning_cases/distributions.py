@@ -1,0 +1,93 @@
+"""The few distributions the statistics need, without SciPy: Student's t, the binomial, an exact proportion interval."""
+
+import math
+from numbers import Real
+
+from deep_learning_cases.errors import InputError
+
+__all__ = ["checked_confidence", "proportion_interval", "samples_needed", "t_quantile", "tail_rank"]
+
+
+def t_quantile(probability: float, degrees: int) -> float:
+    """Quantile of Student's t for 0.5 <= ``probability`` < 1 and a whole number of degrees of freedom >= 1.
+
+    With theta = atan(t / sqrt(degrees)) the central probability is a finite sum of powers of cos(theta) (Abramowitz and
+    Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4); it grows with theta, so bisection inverts it.
+
+    Raises InputError for other arguments.
+    """
+    if not 0.5 <= probability < 1 or degrees < 1 or degrees != int(degrees):
+        raise InputError(
+            f"t_quantile of {probability!r} with {degrees!r} degrees: expected 0.5 <= probability < 1 and at least"
+            " 1 degree; check the confidence and the number of rounds"
+        )
+    central = 2 * probability - 1
+    low, high = 0.0, math.pi / 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _t_central(middle, int(degrees)) < central else (low, middle)
+    return math.sqrt(degrees) * math.tan((low + high) / 2)
+
+
+def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper and Pearson's exact interval of a proportion, from ``hits`` of ``n`` independent trials.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934).  Raises InputError unless 0 <= hits <= n and n >= 1.
+    """
+    if not 0 <= hits <= n or n < 1:
+        raise InputError(f"{hits} of {n} trials: expected 0 <= hits <= trials and at least one trial; count again")
+    tail = (1 - checked_confidence(confidence)) / 2
+    low = 0.0 if hits == 0 else 1 - _upper_proportion(n - hits, n, tail)
+    high = 1.0 if hits == n else _upper_proportion(hits, n, tail)
+    return low, high
+
+
+def tail_rank(n: int, p: float, tail: float) -> tuple[int, float]:
+    """Largest rank l with P(B <= l - 1) <= tail, 0 where there is none; and that probability."""
+    total, reached = 0.0, 0.0
+    for k in range(n + 1):
+        total += math.exp(_log_binomial(k, n, p))
+        if total > tail:
+            return k, reached
+        reached = total
+    return n, reached
+
+
+def samples_needed(p: float, tail: float) -> int:
+    """Smallest n with p ** n <= tail: the largest sample is then above the p-quantile often enough."""
+    return math.ceil(math.log(tail) / math.log(p))
+
+
+def checked_confidence(confidence: float) -> float:
+    """``confidence`` as a float, InputError unless it lies strictly between 0 and 1."""
+    value: object = confidence
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"confidence is {value!r}: expected more than 0 and less than 1; write 0.95 for 95 %")
+    return float(value)
+
+
+def _log_binomial(k: int, n: int, p: float) -> float:
+    choices = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return choices + k * math.log(p) + (n - k) * math.log1p(-p)
+
+
+def _upper_proportion(hits: int, n: int, tail: float) -> float:
+    """The proportion at which ``hits`` or fewer of n have probability ``tail``."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = math.fsum(math.exp(_log_binomial(k, n, middle)) for k in range(hits + 1))
+        low, high = (middle, high) if below > tail else (low, middle)
+    return (low + high) / 2
+
+
+def _t_central(theta: float, degrees: int) -> float:
+    """P(|T| <= sqrt(degrees) tan(theta)), by the finite sums for odd and for even degrees of freedom."""
+    sine, cosine = math.sin(theta), math.cos(theta)
+    odd = degrees % 2
+    term = cosine if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for k in range(2 + odd, degrees - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    return (theta + sine * total) * 2 / math.pi if odd else sine * total
