@@ -197,7 +197,8 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[np.
     values = member.read()
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(values):
         raise EvidenceError(
-            f"the member {info.filename!r} says shape {shape} of {dtype} and holds {len(values)} bytes: expected them to agree"
+            f"the member {info.filename!r} says shape {shape} of {dtype} and holds {len(values)} bytes: "
+            "expected the two to agree"
         )
     return np.frombuffer(values, dtype=dtype).reshape(shape, order="F" if fortran_order else "C").copy()
 
