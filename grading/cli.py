@@ -17,6 +17,7 @@ from deep_learning_cases.errors import DeepLearningCasesError
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
+    "build": "grading.build_command",
     "fixtures": "grading.fixtures_command",
 }
 """Command -> module, in the order the help shows them."""
