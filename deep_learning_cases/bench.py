@@ -1,0 +1,304 @@
+"""The provided helper: times models in turns, each round in a fresh process per model, and writes ``benchmark.json``.
+
+    from deep_learning_cases import bench
+    bench.run("evidence")                             # measure
+    bench.summarise("evidence", latency_stats)        # add the summary by a function of yours
+
+or ``python -m deep_learning_cases.bench evidence`` for both with the library's own summary.
+"""
+
+import argparse
+import datetime
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases import files, fresh_process, machine, stats, timing
+from deep_learning_cases.bench_record import (
+    BOUNDARY,
+    INPUT,
+    SCHEMA,
+    UNIT,
+    LatencyStats,
+    Record,
+    check_record,
+    is_number,
+    merged_samples,
+    problem_of,
+    summary_of,
+)
+from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError, MeasurementError
+
+__all__ = [
+    "BOUNDARY",
+    "DEFAULT_MODELS",
+    "SCHEMA",
+    "main",
+    "measure",
+    "merged_samples",
+    "model_order",
+    "run",
+    "summarise",
+    "summary_of",
+]
+
+Progress = Callable[[int, int, str], object]
+
+FILE, DATA = "benchmark.json", "data.npz"
+DEFAULT_MODELS = {
+    "fp32": {"file": "model_fp32.onnx", "engine": "onnxruntime", "precision": "float32"},
+    "int8": {"file": "model_int8.onnx", "engine": "onnxruntime", "precision": "int8"},
+}
+
+
+def run(
+    folder: str | Path,
+    *,
+    rounds: int = 3,
+    warmups: int = 10,
+    repetitions: int = 100,
+    batch_sizes: Sequence[int] = (1, 32),
+    threads: int = 1,
+    timeout_s: float = 120.0,
+    models: Mapping[str, Mapping[str, str]] | None = None,
+    latency_stats: LatencyStats | None = None,
+    progress: Progress | None = None,
+) -> Record:
+    """Measure and write ``folder/benchmark.json``; returns the record.  See :func:`measure` for everything else.
+
+    ``latency_stats(samples_us, batch_size)`` fills ``summary``, which stays empty without it.  The old file stays
+    untouched until the new one is complete.
+    """
+    record = measure(
+        folder,
+        rounds=rounds,
+        warmups=warmups,
+        repetitions=repetitions,
+        batch_sizes=batch_sizes,
+        threads=threads,
+        timeout_s=timeout_s,
+        models=models,
+        progress=progress,
+    )
+    if latency_stats is not None:
+        record["summary"] = summary_of(record, latency_stats)
+    files.write_json(Path(folder) / FILE, record)
+    return record
+
+
+def measure(
+    folder: str | Path,
+    *,
+    rounds: int = 3,
+    warmups: int = 10,
+    repetitions: int = 100,
+    batch_sizes: Sequence[int] = (1, 32),
+    threads: int = 1,
+    timeout_s: float = 120.0,
+    models: Mapping[str, Mapping[str, str]] | None = None,
+    progress: Progress | None = None,
+    launch: Callable[[dict[str, Any], float], dict[str, Any]] = fresh_process.run_fresh,
+) -> Record:
+    """Measure the models of an evidence folder in turns, without writing anything.
+
+    Args:
+        folder: holds ``data.npz`` and the models' files.
+        rounds: of every model once, in the order given in odd rounds and reversed in even ones.
+        warmups: calls before the timings of each batch size, kept apart.
+        repetitions: timings per round, model and batch size; all are kept.
+        batch_sizes: images per call.
+        threads: of inference.
+        timeout_s: for one measuring process.
+        models: name -> {"file" (inside ``folder``), "engine", "precision"}; :data:`DEFAULT_MODELS` if None.
+        progress: called as ``progress(done, total, model)`` before and after each process; a bar on a terminal if None.
+        launch: starts a process for a job and returns its answer (:func:`fresh_process.run_fresh`).
+
+    Raises:
+        InputError: an argument that cannot be used.
+        FileError, ModelError, EvidenceError: a file is missing, not a model that the engine takes, or damaged.
+        MeasurementError: a process crashed, hung or answered rubbish, or a file changed meanwhile.
+    """
+    folder, models = Path(folder), DEFAULT_MODELS if models is None else models
+    sizes = list(batch_sizes)
+    _check_arguments(rounds, warmups, repetitions, sizes, threads, timeout_s, models)
+    if not folder.is_dir():
+        raise FileError(f"{folder} is not a folder: expected the evidence folder; build it first")
+    data = files.file_record(folder / DATA)
+    facts = {name: files.file_record(folder / model["file"]) for name, model in models.items()}
+    environment = machine.environment()
+    environment["thread_settings"] = dict.fromkeys(machine.THREAD_VARIABLES, str(threads))
+    order = model_order(list(models), rounds)
+    runs: list[Record] = []
+    with _progress(progress, rounds * len(models)) as step:
+        for round_number, position, name in _turns(order):
+            step(len(runs), name)
+            job = {
+                "model": os.fspath((folder / models[name]["file"]).resolve()),
+                "data": os.fspath((folder / DATA).resolve()),
+                "engine": models[name]["engine"],
+                "threads": threads,
+                "warmups": warmups,
+                "repetitions": repetitions,
+                "batch_sizes": sizes,
+            }
+            start = {"round": round_number, "position": position, "model": name}
+            runs.append(start | _one_run(job, timeout_s, launch))
+            for fact in (data, facts[name]):
+                _refuse_change(folder, fact)
+        step(len(runs), "")
+    for fact in (data, *facts.values()):
+        _refuse_change(folder, fact)
+    return {
+        "schema": SCHEMA,
+        "created_at": _utc_now(),
+        "boundary": BOUNDARY,
+        "unit": UNIT,
+        "protocol": {
+            "rounds": rounds,
+            "warmups": warmups,
+            "repetitions": repetitions,
+            "batch_sizes": sizes,
+            "threads": threads,
+            "order": order,
+            "garbage_collector": timing.GARBAGE_COLLECTOR,
+            "input": INPUT,
+        },
+        "environment": environment,
+        "data": data,
+        "models": {
+            name: facts[name] | {"engine": model["engine"], "precision": model["precision"]}
+            for name, model in models.items()
+        },
+        "runs": runs,
+        "summary": {},
+    }
+
+
+def model_order(names: Sequence[str], rounds: int) -> list[list[str]]:
+    """Who is measured when: as given in odd rounds, reversed in even ones, so that a drift hits nobody always."""
+    return [list(names) if number % 2 else list(reversed(names)) for number in range(1, rounds + 1)]
+
+
+def summarise(folder: str | Path, latency_stats: LatencyStats) -> Record:
+    """Fill ``summary`` of ``folder/benchmark.json`` by ``latency_stats`` and rewrite the file; returns the record.
+
+    The raw timings stay as they are.  Raises FileError or EvidenceError if the record cannot be read, InputError if an
+    answer lacks one of the four numbers, and whatever ``latency_stats`` itself raises.
+    """
+    path = Path(folder) / FILE
+    record = files.read_json(path)
+    check_record(record, str(path))
+    record["summary"] = summary_of(record, latency_stats)
+    files.write_json(path, record)
+    return dict(record)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """``python -m deep_learning_cases.bench DIR``: measure, summarise, print a table; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m deep_learning_cases.bench", description=run.__doc__)
+    parser.description = "Time both models of an evidence folder in fresh processes and write benchmark.json."
+    parser.add_argument("folder", metavar="DIR", type=Path, help="evidence folder")
+    parser.add_argument("--timeout-s", type=float, default=120.0, help="for one measuring process (120)")
+    arguments = parser.parse_args(argv)
+    try:
+        record = run(arguments.folder, timeout_s=arguments.timeout_s, latency_stats=stats.latency_summary)
+    except DeepLearningCasesError as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("bench: stopped; the old benchmark.json, if any, is untouched", file=sys.stderr)
+        return 130
+    print("model  batch    n     p50 us     p95 us   images/s")
+    for name, sizes in record["summary"].items():
+        for size, row in sizes.items():
+            numbers = f"{row['p50_us']:>10.1f} {row['p95_us']:>10.1f} {row['images_per_second']:>10.0f}"
+            print(f"{name:<6} {size:>5} {row['n']:>4} {numbers}")
+    return 0
+
+
+def _one_run(job: Record, timeout_s: float, launch: Callable[[Record, float], Record]) -> Record:
+    before: Record = {"started_at": _utc_now(), "load_average": machine.load_average()}
+    answer = launch(job, timeout_s)
+    problem = problem_of(answer, job)
+    if problem:
+        raise MeasurementError(f"the measuring process answered {problem}; measure again")
+    kept = ("pid", "cold_start_us", "peak_rss_bytes", "peak_rss_source", "samples_us", "warmups_us", "loop_overhead_us")
+    return {"pid": answer["pid"]} | before | {key: answer[key] for key in kept}
+
+
+def _check_arguments(
+    rounds: object,
+    warmups: object,
+    repetitions: object,
+    sizes: list[Any],
+    threads: object,
+    timeout_s: object,
+    models: Mapping[str, Mapping[str, str]],
+) -> None:
+    counts = [("rounds", rounds, 1), ("warmups", warmups, 0), ("repetitions", repetitions, 1), ("threads", threads, 1)]
+    for name, value, least in [*counts, *(("a batch size", size, 1) for size in sizes)]:
+        if type(value) is not int or not least <= value <= 100_000:
+            raise InputError(f"{name} is {value!r}: expected a whole number from {least} to 100000; change it")
+    if not sizes or len(set(sizes)) != len(sizes):
+        raise InputError(f"batch_sizes is {sizes!r}: expected at least one, none twice; change it")
+    if not is_number(timeout_s, math.ulp(0.0)):
+        raise InputError(f"timeout_s is {timeout_s!r}: expected seconds greater than 0; change it")
+    if not models:
+        raise InputError("models is empty: expected at least one; name a file, an engine and a precision for each")
+    for name, model in models.items():
+        missing = [key for key in ("file", "engine", "precision") if not isinstance(model.get(key), str)]
+        if missing or Path(model["file"]).name != model["file"]:
+            what = f"lacks {', '.join(missing)}" if missing else f"has the file {model['file']!r}"
+            raise InputError(
+                f"model {name!r} {what}: expected a file name inside the folder, an engine and a precision; add them"
+            )
+
+
+def _refuse_change(folder: Path, fact: Record) -> None:
+    try:
+        same = files.file_record(folder / fact["file"]) == fact
+    except FileError:
+        same = False
+    if not same:
+        raise MeasurementError(
+            f"{fact['file']} changed while it was measured: expected SHA-256 {fact['sha256'][:12]}... throughout;"
+            " the run is void, measure again with nothing writing into the folder"
+        )
+
+
+def _turns(order: list[list[str]]) -> Iterator[tuple[int, int, str]]:
+    for round_number, names in enumerate(order, 1):
+        for position, name in enumerate(names, 1):
+            yield round_number, position, name
+
+
+@contextmanager
+def _progress(callback: Progress | None, total: int) -> Iterator[Callable[[int, str], object]]:
+    if callback is not None:
+        yield lambda done, name: callback(done, total, name)
+        return
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield lambda *_: None
+        return
+    with tqdm(total=total, desc="measuring", unit="process", disable=None, file=sys.stderr, leave=False) as bar:
+
+        def show(done: int, name: str) -> None:
+            bar.set_postfix_str(name, refresh=False)
+            bar.update(done - bar.n)
+            bar.refresh()
+
+        yield show
+
+
+def _utc_now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

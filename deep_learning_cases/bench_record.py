@@ -1,0 +1,121 @@
+"""What ``benchmark.json`` holds, and what is derived from it; the measuring itself is in ``bench``."""
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any
+
+from deep_learning_cases.errors import EvidenceError, InputError
+
+__all__ = [
+    "BOUNDARY", "INPUT", "SCHEMA", "SUMMARY_FIELDS", "UNIT", "check_record", "is_number", "merged_samples",
+    "problem_of", "summary_of",
+]  # fmt: skip
+
+Record = dict[str, Any]
+LatencyStats = Callable[[list[float], int], Mapping[str, Any]]
+
+SCHEMA = "deep-learning-cases/benchmark/1"
+UNIT = "microseconds per batch"
+BOUNDARY = (
+    "From just before engine.run(batch) to its return, in one process with one inference thread. Included: the forward"
+    " pass and the call into the runtime. Excluded: starting Python, importing, loading the model (with the first call"
+    " it is cold_start_us), reading and normalising images, choosing a class from the logits, and any queue or network."
+    " So this is not the response time of a service."
+)
+INPUT = "test images in order, a different batch each call until they start over; float32, 0 to 1, (batch, 1, 8, 8)"
+SUMMARY_FIELDS = ("n", "p50_us", "p95_us", "images_per_second")
+
+
+def merged_samples(record: Record, model: str, batch_size: int | str) -> list[float]:
+    """All raw timings of one model at one batch size, round after round, in microseconds per batch; a new list.
+
+    InputError if the record has no such model or batch size.
+    """
+    runs = [run for run in record["runs"] if run["model"] == model and str(batch_size) in run["samples_us"]]
+    if not runs:
+        raise InputError(
+            f"the record has no timings of model {model!r} at batch size {batch_size}: expected one of"
+            f" {', '.join(record['models'])} at {', '.join(map(str, record['protocol']['batch_sizes']))}; choose one"
+        )
+    return [sample for run in sorted(runs, key=_round_of) for sample in run["samples_us"][str(batch_size)]]
+
+
+def summary_of(record: Record, latency_stats: LatencyStats) -> Record:
+    """``{model: {batch size: four numbers}}`` from the merged raw timings; each call gets a list of its own."""
+    return {
+        name: {
+            str(size): _four_numbers(latency_stats(merged_samples(record, name, size), size), f"{name}, batch {size}")
+            for size in record["protocol"]["batch_sizes"]
+        }
+        for name in record["models"]
+    }
+
+
+def problem_of(answer: Record, job: Record) -> str | None:
+    """What is wrong with a process's answer, None if nothing is."""
+    for key in ("pid", "peak_rss_bytes"):
+        if type(answer.get(key)) is not int or answer[key] < 1:
+            return f"{key} {str(answer.get(key))[:40]!r}: expected a positive whole number"
+    for key, least in (("cold_start_us", math.ulp(0.0)), ("loop_overhead_us", 0.0)):
+        if not is_number(answer.get(key), least):
+            return f"{key} {str(answer.get(key))[:40]!r}: expected a finite number, not negative"
+    if not isinstance(answer.get("peak_rss_source"), str):
+        return "no peak_rss_source: expected where the memory figure comes from"
+    for key, count in (("samples_us", job["repetitions"]), ("warmups_us", job["warmups"])):
+        series = answer.get(key)
+        if not isinstance(series, dict) or list(series) != [str(size) for size in job["batch_sizes"]]:
+            return f"{key} without the batch sizes {job['batch_sizes']}: expected one list for each"
+        for size, values in series.items():
+            if not isinstance(values, list) or len(values) != count:
+                return f"{key} for batch {size} with another count: expected {count} timings"
+            if not all(is_number(value, math.ulp(0.0)) for value in values):
+                return f"{key} for batch {size} with something else: expected finite numbers greater than 0"
+    return None
+
+
+def check_record(record: Any, path: str) -> None:
+    """Refuse what is not a benchmark record; the whole schema where its validator is installed (the kit has none)."""
+    try:
+        from deep_learning_cases import schemas
+
+        schemas.validate(record, "benchmark", path)
+    except ImportError:
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            raise EvidenceError(f"{path} is not a benchmark record: expected schema {SCHEMA}; measure again") from None
+
+
+def _four_numbers(answer: object, where: str) -> Record:
+    """The four fields of a ``latency_stats`` answer as plain Python numbers; extra keys are left out."""
+    if not isinstance(answer, Mapping):
+        raise InputError(
+            f"latency_stats returned {type(answer).__name__} for {where}: expected a dictionary with"
+            f" {', '.join(SUMMARY_FIELDS)}; return one"
+        )
+    numbers: Record = {}
+    for field in SUMMARY_FIELDS:
+        value = answer.get(field)
+        number = _as_float(value)
+        if not 0 < number < math.inf or (field == "n" and number != int(number)):
+            raise InputError(
+                f"latency_stats gave {field} = {str(value)[:40]} for {where}: expected a finite number greater than 0;"
+                " compute it from samples_us and batch_size"
+            )
+        numbers[field] = int(number) if field == "n" else number
+    return numbers
+
+
+def _as_float(value: object) -> float:
+    """A Python or NumPy number as a float, NaN for everything else."""
+    try:
+        return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _round_of(run: Record) -> int:
+    return int(run["round"])
+
+
+def is_number(value: object, least: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= least
