@@ -1,9 +1,9 @@
 """Convolution, pooling and dense layers in NumPy: what an inference engine does, in a form that can be read.
 
 A convolution becomes one matrix product.  Every output pixel needs the input pixels under its window, so those windows
-are laid side by side as the columns of a matrix ("im2col"; Chellapilla, Puri and Simard, "High Performance Convolutional
-Neural Networks for Document Processing", 2006), and the filters are the rows of another.  As in every deep-learning
-library the filter is not flipped: mathematically this is a cross-correlation.
+are laid side by side as the columns of a matrix ("im2col"), and the filters are the rows of another.  As in every
+deep-learning library the filter is not flipped: mathematically this is a cross-correlation.
+Source: Chellapilla, Puri and Simard, "High Performance Convolutional Neural Networks for Document Processing", 2006.
 
 Images are (n, channels, height, width), "NCHW".  All arrays of one call share one dtype, float32 or float64.
 """
@@ -47,7 +47,7 @@ WEIGHT_SHAPES = {
 
 
 class Workspace:
-    """Buffers that are kept from call to call, so that a warm call allocates no columns.  Not for two threads at once."""
+    """Buffers kept from call to call, so that a warm call allocates no columns.  Not for two threads at once."""
 
     def __init__(self) -> None:
         self._buffers: dict[tuple[str, tuple[int, ...], np.dtype[Any]], Array] = {}
@@ -126,7 +126,10 @@ def avg_pool2d(x: Array, kernel: Pair, stride: Pair | None = None, padding: Pair
 
 
 def dense(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """``x @ weight.T + bias``: (n, inputs), (outputs, inputs) and (outputs,) give (n, outputs).  InputError as above."""
+    """``x @ weight.T + bias``: (n, inputs), (outputs, inputs) and (outputs,) give (n, outputs).
+
+    InputError for arrays of other ranks, dtypes or lengths.
+    """
     _check_array("x", x, 2)
     _check_array("weight", weight, 2, x.dtype)
     if weight.shape[1] != x.shape[1]:
@@ -143,7 +146,8 @@ def dense(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 def relu(x: Array) -> Array:
     """The positive part of ``x`` (any shape), as a new array."""
-    return np.maximum(x, x.dtype.type(0))
+    positive: Array = np.maximum(x, x.dtype.type(0))
+    return positive
 
 
 class Network:
@@ -153,15 +157,14 @@ class Network:
         """Keep the eight arrays of :data:`WEIGHT_SHAPES`; InputError for other names, shapes or dtypes."""
         check_weights(weights)
         self._weights = dict(weights)
-        # One workspace a layer: the borders of a padded buffer must stay zero, so two layers may not share one.
-        self._workspaces = (Workspace(), Workspace())
+        self._workspace = Workspace()
 
     def __call__(self, images: Array) -> Array:
         """Logits (n, 10) of ``images`` float32 (n, 1, 8, 8); InputError for another shape or dtype."""
         w = self._weights
         x = images
-        for layer, workspace in zip(("conv1", "conv2"), self._workspaces, strict=True):
-            x = conv2d(x, w[f"{layer}_weight"], w[f"{layer}_bias"], padding=1, workspace=workspace)
+        for layer in ("conv1", "conv2"):
+            x = conv2d(x, w[f"{layer}_weight"], w[f"{layer}_bias"], padding=1, workspace=self._workspace)
             x = max_pool2d(relu(x), 2)
         x = relu(dense(x.reshape(len(x), -1), w["dense1_weight"], w["dense1_bias"]))
         return dense(x, w["dense2_weight"], w["dense2_bias"])
@@ -190,6 +193,7 @@ def _pad(x: Array, padding: tuple[int, int], workspace: Workspace) -> Array:
         return x
     n, channels, height, width = x.shape
     ph, pw = padding
+    # The name holds the padding, so that whoever shares this buffer writes to the same pixels: its borders stay zero.
     padded = workspace.zeros(f"padded by {padding}", (n, channels, height + 2 * ph, width + 2 * pw), x.dtype)
     padded[:, :, ph : ph + height, pw : pw + width] = x
     return padded
@@ -224,7 +228,7 @@ def _output_size(
     room = [size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1 for i in (0, 1)]
     if min(room) < 0:
         raise InputError(
-            f"a window of {kernel} with dilation {dilation} does not fit an image of {tuple(size)} padded by {padding}: "
+            f"a window of {kernel} with dilation {dilation} does not fit {tuple(size)} pixels padded by {padding}: "
             "expected a window no larger than the padded image; pad more"
         )
     return room[0] // stride[0] + 1, room[1] // stride[1] + 1
@@ -256,8 +260,8 @@ def _check_channels(x: Array, weight: Array, bias: Array | None, groups: int) ->
 def _check_bias(bias: Array, weight: Array) -> None:
     if bias.shape != (len(weight),) or bias.dtype != weight.dtype:
         raise InputError(
-            f"bias is {bias.dtype} of shape {bias.shape}: expected {weight.dtype} of shape ({len(weight)},), one a filter; "
-            "reshape or convert it"
+            f"bias is {bias.dtype} of shape {bias.shape}: expected {weight.dtype} of shape ({len(weight)},), "
+            "one number a filter; reshape or convert it"
         )
 
 

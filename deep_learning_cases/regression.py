@@ -1,0 +1,193 @@
+"""Inference regression: do the predictions survive quantization?  Two models, the same test images, compared in pairs.
+
+The pairs matter: 500 images bound an accuracy only to about 2 points, but on nearly all of them the two models agree, and
+the images on which just one is right say much more about the difference.
+"""
+
+import math
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deep_learning_cases import artefacts, data, engines, files, schemas
+from deep_learning_cases.errors import InputError, MeasurementError, ModelError
+
+__all__ = ["compare_logits", "paired_interval", "recompute", "regress"]
+
+SCHEMA = "deep-learning-cases/regression/1"
+CONFIDENCE = 0.95
+METHOD = "Tango score interval for paired proportions (Statistics in Medicine 17, 1998)"
+_Z = 1.959963984540054
+"""The 97.5 % point of the normal distribution, for 95 % between two of them."""
+
+
+def regress(folder: str | Path) -> dict[str, Any]:
+    """Compare the two models of ``folder`` on its test split and write ``regression.json``; returns its content.
+
+    Raises FileError, EvidenceError and ModelError as :func:`recompute`; then an older regression.json stays as it was.
+    """
+    record = recompute(folder)
+    schemas.validate(record, "regression", artefacts.REGRESSION)
+    files.write_json(Path(folder) / artefacts.REGRESSION, record)
+    return record
+
+
+def recompute(folder: str | Path) -> dict[str, Any]:
+    """The content that ``regression.json`` should have, by running both models; nothing is written.
+
+    The same files give the same values (except ``created_at``) on one machine; on another the logit differences may
+    change in their last digits.  Raises FileError for a missing file, EvidenceError for a damaged ``data.npz``,
+    ModelError for a model that may not be loaded or whose logits are not finite, MeasurementError if a file changed
+    meanwhile.
+    """
+    folder = Path(folder)
+    paths = {"data": folder / artefacts.DATA, "fp32": folder / artefacts.FP32, "int8": folder / artefacts.INT8}
+    before = {name: files.file_record(path) for name, path in paths.items()}
+    test = data.read_data(paths["data"])["test"]
+    images = data.normalise(test.images)
+    logits, engine = {}, {}
+    for name in ("fp32", "int8"):
+        artefacts.check_onnx(paths[name])
+        opened = engines.open_engine(paths[name])
+        logits[name], engine = _run(opened, images, paths[name]), opened.describe()
+    for name, path in paths.items():
+        if files.file_record(path) != before[name]:
+            raise MeasurementError(f"{path} changed while it was read: expected it to rest; run the regression again")
+    return {
+        "schema": SCHEMA,
+        "created_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "data": before["data"],
+        "models": {"fp32": before["fp32"], "int8": before["int8"]},
+        "split": "test",
+        "engine": engine,
+        **compare_logits(logits["fp32"], logits["int8"], test.labels),
+    }
+
+
+def compare_logits(
+    baseline_logits: NDArray[np.float32], candidate_logits: NDArray[np.float32], labels: NDArray[np.uint8]
+) -> dict[str, Any]:
+    """What changed between two models' logits (n, 10) on images with these ``labels`` (n,); a pure function.
+
+    Returns ``images``, ``accuracy`` {fp32, int8} (fractions), ``loss_pp`` (100 (fp32 - int8), negative for a gain),
+    ``loss_interval_pp`` (:func:`paired_interval`), ``agreement`` (fraction of images with the same prediction),
+    ``logit_difference`` {largest, mean} (absolute), ``per_class`` (accuracy of each digit, None without images) and
+    ``can_show`` (in words).  InputError for shapes that do not match, no images, labels above 9 or logits that are not
+    finite.
+    """
+    baseline, candidate = np.asarray(baseline_logits, np.float64), np.asarray(candidate_logits, np.float64)
+    labels = np.asarray(labels)
+    _check(baseline, candidate, labels)
+    predicted = {"fp32": baseline.argmax(axis=1), "int8": candidate.argmax(axis=1)}
+    right = {name: classes == labels for name, classes in predicted.items()}
+    n = len(labels)
+    lost = int((right["fp32"] & ~right["int8"]).sum())
+    gained = int((right["int8"] & ~right["fp32"]).sum())
+    low, high = paired_interval(lost, gained, n)
+    difference = np.abs(baseline - candidate)
+    return {
+        "images": n,
+        "accuracy": {name: int(hits.sum()) / n for name, hits in right.items()},
+        "loss_pp": 100 * (lost - gained) / n,
+        "loss_interval_pp": {"low": 100 * low, "high": 100 * high, "confidence": CONFIDENCE, "method": METHOD},
+        "agreement": int((predicted["fp32"] == predicted["int8"]).sum()) / n,
+        "logit_difference": {"largest": float(difference.max()), "mean": float(difference.mean())},
+        "per_class": [_one_class(label, labels == label, right) for label in range(data.CLASSES)],
+        "can_show": _can_show(n, lost, gained, low, high),
+    }
+
+
+def paired_interval(lost: int, gained: int, images: int) -> tuple[float, float]:
+    """The 95 % interval of an accuracy loss, as fractions (low, high), from the images that only one model gets right.
+
+    ``lost`` are right before and wrong after, ``gained`` the other way round, of ``images`` in all.  The interval holds
+    every loss that a score test at 5 % does not reject, so it keeps a width even where no image changed: then it ends
+    at z^2 / (n + z^2).  InputError unless 0 <= lost, gained and lost + gained <= images >= 1.
+    Source: T. Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample
+    design", Statistics in Medicine 17 (1998) 891-908.
+    """
+    if images < 1 or min(lost, gained) < 0 or lost + gained > images:
+        raise InputError(
+            f"{lost} lost and {gained} gained of {images} images: expected counts of at least 0 that add up to no more "
+            "than the images; count again"
+        )
+    estimate = (lost - gained) / images
+    return _end(lost, gained, images, estimate, -1.0), _end(lost, gained, images, estimate, 1.0)
+
+
+def _end(lost: int, gained: int, n: int, inside: float, outside: float) -> float:
+    """Bisection between the estimate, which is never rejected, and a loss of all images or none of them."""
+    if inside == outside:
+        return outside
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        if abs(_score(lost, gained, n, middle)) <= _Z:
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+def _score(lost: int, gained: int, n: int, loss: float) -> float:
+    """How many standard errors the counts lie from a true ``loss``, the error estimated under that loss (Tango 1998)."""
+    b = (2 * n - lost + gained) * loss - lost - gained
+    c = -gained * loss * (1 - loss)
+    gain_probability = (math.sqrt(max(b * b - 8 * n * c, 0.0)) - b) / (4 * n)
+    variance = n * (2 * gain_probability + loss * (1 - loss))
+    distance = lost - gained - n * loss
+    if variance <= 0:
+        return math.copysign(math.inf, distance) if distance else 0.0
+    return distance / math.sqrt(variance)
+
+
+def _one_class(label: int, rows: NDArray[np.bool_], right: dict[str, NDArray[np.bool_]]) -> dict[str, Any]:
+    n = int(rows.sum())
+    fractions = {name: int(hits[rows].sum()) / n if n else None for name, hits in right.items()}
+    return {"label": label, "images": n, **fractions}
+
+
+def _can_show(n: int, lost: int, gained: int, low: float, high: float) -> str:
+    """The reach of ``n`` images, in words and with this comparison's own numbers."""
+    # If every changed image is a loss, this many are needed before "no loss" is rejected.
+    least = next((count for count in range(1, n + 1) if paired_interval(count, 0, n)[0] > 0), None)
+    smallest = "no loss at all" if least is None else f"a loss of {least} images ({100 * least / n:.2g} points)"
+    return (
+        f"One of {n} images is {100 / n:.2g} percentage points, so 1 point is {n / 100:g} images. "
+        f"The int8 model lost {lost} and gained {gained}; with 95 % confidence its true loss lies between "
+        f"{100 * low:+.2f} and {100 * high:+.2f} points. "
+        f"The smallest difference that {n} images can tell from none is {smallest}, and only if no image changes the "
+        "other way; a smaller loss, the fate of one digit class and images of another source are beyond them."
+    )
+
+
+def _run(engine: engines.Engine, images: NDArray[np.float32], path: Path) -> NDArray[np.float32]:
+    try:
+        logits = engine.run(images)
+    except Exception as error:  # the runtime's own classes, one for each status code
+        reason = " ".join(str(error).split())[:120]
+        raise ModelError(f"{path} fails on the test images ({reason}): build the models again") from error
+    if logits.shape != (len(images), data.CLASSES) or not np.isfinite(logits).all():
+        raise ModelError(
+            f"{path} gives logits of shape {logits.shape}, finite: {bool(np.isfinite(logits).all())}: expected finite "
+            f"numbers of shape ({len(images)}, {data.CLASSES}); build the models again"
+        )
+    return logits
+
+
+def _check(baseline: NDArray[np.float64], candidate: NDArray[np.float64], labels: NDArray[Any]) -> None:
+    shape = (len(labels) if labels.ndim == 1 else -1, data.CLASSES)
+    if baseline.shape != shape or candidate.shape != shape or shape[0] < 1:
+        raise InputError(
+            f"logits are {baseline.shape} and {candidate.shape} with labels {labels.shape}: expected (n, 10) twice and "
+            "(n,) with n >= 1; compare outputs on the same images"
+        )
+    if not (np.isfinite(baseline).all() and np.isfinite(candidate).all()):
+        raise InputError("the logits hold NaN or Infinity: expected finite numbers; build the models again")
+    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= data.CLASSES:
+        raise InputError(
+            f"the labels are {labels.dtype} from {labels.min()} to {labels.max()}: expected whole numbers from 0 to 9; "
+            "check the data"
+        )
