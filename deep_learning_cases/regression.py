@@ -1,11 +1,11 @@
 """Inference regression: do the predictions survive quantization?  Two models, the same test images, compared in pairs.
 
-The pairs matter: 500 images bound an accuracy only to about 2 points, but on nearly all of them the two models agree, and
-the images on which just one is right say much more about the difference.
+The pairs matter: 500 images fix an accuracy only to within a point or two, but the two models agree on nearly all of
+them, so the few images on which just one is right fix the difference much better.
 """
 
 import math
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def recompute(folder: str | Path) -> dict[str, Any]:
             raise MeasurementError(f"{path} changed while it was read: expected it to rest; run the regression again")
     return {
         "schema": SCHEMA,
-        "created_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": before["data"],
         "models": {"fp32": before["fp32"], "int8": before["int8"]},
         "split": "test",
@@ -132,7 +132,7 @@ def _end(lost: int, gained: int, n: int, inside: float, outside: float) -> float
 
 
 def _score(lost: int, gained: int, n: int, loss: float) -> float:
-    """How many standard errors the counts lie from a true ``loss``, the error estimated under that loss (Tango 1998)."""
+    """How many standard errors, estimated under a true ``loss``, the counts lie from it (Tango 1998)."""
     b = (2 * n - lost + gained) * loss - lost - gained
     c = -gained * loss * (1 - loss)
     gain_probability = (math.sqrt(max(b * b - 8 * n * c, 0.0)) - b) / (4 * n)
