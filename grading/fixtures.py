@@ -199,6 +199,7 @@ _PROPER: tuple[tuple[str, int, Draw, str, int, int], ...] = (
     ("hundred-descending", 100, _descending(_heavy), "list", 2, 1),
     ("hundred-ties", 100, _ties, "numpy", 32, 1),
     ("hundred-whole", 100, _whole(_heavy), "list", 32, 1),
+    ("two-hundred-ninety-nine", 299, _plain, "list", 16, 1),
     ("rounds-last", 300, _slow_round(2), "list", 32, 3),
     ("rounds-first", 300, _slow_round(0), "numpy", 1, 3),
     ("rounds-middle", 300, _slow_round(1), "tuple", 32, 3),

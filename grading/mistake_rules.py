@@ -1,0 +1,371 @@
+"""What each known mistake would answer, as arithmetic on the raw samples.
+
+An answer is built in three places, and a mistake sits in one of them: which samples are used (*view*), what is computed
+from them (*rule*), and what is done to the number afterwards (*finish*).  ``None`` in front of a function says that it
+is no mistake.  Several functions may share one id: they are the ways in which people make that mistake.
+
+A function may raise, as the mistaken code would: an index past the end, a mean of nothing.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from deep_learning_cases import stats
+
+__all__ = ["FINISHES", "RULES", "VIEWS", "Case", "true_answer"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question put to the student's function, with what the function itself answered for the other quantities."""
+
+    samples: tuple[float, ...]
+    batch_size: int
+    own: dict[str, float] = field(default_factory=dict)
+
+
+Samples = Sequence[float]
+View = Callable[[Samples], Samples]
+Rule = Callable[[Samples, Case], float]
+Finish = Callable[[float, Case], float]
+
+
+def true_answer(case: Case) -> dict[str, float]:
+    """The right answer to a proper input, by the library's own definition."""
+    answer: dict[str, float] = stats.latency_summary(case.samples, case.batch_size)
+    return answer
+
+
+def _nearest_rank(samples: Samples, percent: float) -> float:
+    rank = math.ceil(percent * len(samples) / 100)
+    return sorted(samples)[rank - 1]
+
+
+def _at(place: Callable[[int], int], *, ordered: bool = True, clip: bool = False) -> Rule:
+    """The sample at index ``place(n)``: Python's own indexing, in which -1 is the last and n is an error."""
+
+    def rule(samples: Samples, _case: Case) -> float:
+        index = place(len(samples))
+        if clip:
+            index = min(max(index, 0), len(samples) - 1)
+        return (sorted(samples) if ordered else samples)[index]
+
+    return rule
+
+
+def _middle_two_unsorted(samples: Samples, _case: Case) -> float:
+    n = len(samples)
+    return (samples[(n - 1) // 2] + samples[n // 2]) / 2
+
+
+def _numpy(percent: float, method: str) -> Rule:
+    return lambda samples, _case: float(np.percentile(samples, percent, method=method))
+
+
+def _quantiles(n: int, method: str) -> Rule:
+    return lambda samples, _case: statistics.quantiles(samples, n=n, method=method)[n * 19 // 20 - 1]
+
+
+# --- rounds ----------------------------------------------------------------------------------------------------------
+
+
+def _thirds(samples: Samples) -> list[Samples]:
+    length = max(1, len(samples) // 3)
+    return [part for part in (samples[k * length : (k + 1) * length] for k in range(3)) if len(part)]
+
+
+def _thirds_with_rest(samples: Samples) -> list[Samples]:
+    return [part.tolist() for part in np.array_split(np.asarray(samples, float), 3) if part.size]
+
+
+def _hundreds(samples: Samples) -> list[Samples]:
+    return [samples[start : start + 100] for start in range(0, len(samples), 100)]
+
+
+_SPLITS = (_thirds, _thirds_with_rest, _hundreds)
+
+
+def _per_round(rule: Rule, join: Callable[[list[float]], float]) -> list[Rule]:
+    def of(split: Callable[[Samples], list[Samples]]) -> Rule:
+        return lambda samples, case: join([rule(part, case) for part in split(samples)])
+
+    return [of(split) for split in _SPLITS]
+
+
+# --- views: which samples ---------------------------------------------------------------------------------------------
+
+
+def _below(limit: Callable[[Samples], float]) -> View:
+    def view(samples: Samples) -> Samples:
+        bound = limit(samples)
+        return [sample for sample in samples if sample <= bound]
+
+    return view
+
+
+def _between(limits: Callable[[Samples], tuple[float, float]]) -> View:
+    def view(samples: Samples) -> Samples:
+        low, high = limits(samples)
+        return [sample for sample in samples if low <= sample <= high]
+
+    return view
+
+
+def _times(factor: float, middle: Callable[[Samples], float]) -> View:
+    return _below(lambda samples: factor * middle(samples))
+
+
+def _sigmas(width: float, spread: Callable[[Samples], float]) -> View:
+    def limits(samples: Samples) -> tuple[float, float]:
+        mean, sigma = statistics.fmean(samples), spread(samples) if len(samples) > 1 else 0.0
+        return mean - width * sigma, mean + width * sigma
+
+    return _between(limits)
+
+
+def _fences(width: float, quartiles: Callable[[Samples], tuple[float, float]]) -> View:
+    def limits(samples: Samples) -> tuple[float, float]:
+        low, high = quartiles(samples)
+        return low - width * (high - low), high + width * (high - low)
+
+    return _between(limits)
+
+
+def _numpy_quartiles(samples: Samples) -> tuple[float, float]:
+    return float(np.percentile(samples, 25)), float(np.percentile(samples, 75))
+
+
+def _stdlib_quartiles(samples: Samples) -> tuple[float, float]:
+    low, _, high = statistics.quantiles(samples, n=4)
+    return low, high
+
+
+def _rounded(digits: int) -> View:
+    return lambda samples: [round(sample, digits) for sample in samples]
+
+
+def _cut(cut: Callable[[list[float], int], Samples]) -> View:
+    """The sorted samples, cut: the order is lost, which no rule but an unsorted one notices."""
+    return lambda samples: cut(sorted(samples), len(samples))
+
+
+VIEWS: tuple[tuple[str | None, View], ...] = (
+    (None, lambda samples: samples),
+    ("drops-ties", lambda samples: list(dict.fromkeys(samples))),
+    ("drops-ties", lambda samples: sorted(set(samples))),
+    *(("drops-slow-samples", _times(k, statistics.median)) for k in (1.5, 2, 3, 4, 5, 10, 20)),
+    *(("drops-slow-samples", _times(k, statistics.fmean)) for k in (1.5, 2, 3, 4, 5, 10)),
+    *(("drops-slow-samples", _sigmas(k, statistics.pstdev)) for k in (1, 2, 2.5, 3)),
+    *(("drops-slow-samples", _sigmas(k, statistics.stdev)) for k in (1, 2, 2.5, 3)),
+    *(("drops-slow-samples", _fences(k, _numpy_quartiles)) for k in (1.5, 3)),
+    *(("drops-slow-samples", _fences(k, _stdlib_quartiles)) for k in (1.5, 3)),
+    *(("drops-slow-samples", _cut(lambda s, n, k=k: s[: n - k])) for k in (1, 2, 3, 5, 10)),
+    *(("drops-slow-samples", _cut(lambda s, n, k=k: s[: int(n * k)])) for k in (0.9, 0.95, 0.98, 0.99)),
+    *(("drops-slow-samples", _cut(lambda s, n, k=k: s[: math.ceil(n * k)])) for k in (0.9, 0.95, 0.98, 0.99)),
+    *(
+        ("drops-slow-samples", _cut(lambda s, n, k=k: s[int(n * k) : n - int(n * k)]))
+        for k in (0.01, 0.02, 0.05, 0.1, 0.25)
+    ),
+    *(("drops-slow-samples", _below(lambda s, p=p: float(np.percentile(s, p)))) for p in (90, 95, 98, 99)),
+    ("drops-slow-samples", _cut(lambda s, n: s[1 : n - 1])),
+    ("part-of-the-samples", lambda samples: samples[: len(samples) // 3]),
+    ("part-of-the-samples", lambda samples: samples[len(samples) // 3 : 2 * (len(samples) // 3)]),
+    ("part-of-the-samples", lambda samples: samples[2 * (len(samples) // 3) :]),
+    ("part-of-the-samples", lambda samples: samples[: len(samples) // 2]),
+    ("part-of-the-samples", lambda samples: samples[len(samples) // 2 :]),
+    ("part-of-the-samples", lambda samples: samples[::2]),
+    ("part-of-the-samples", lambda samples: samples[::3]),
+    ("part-of-the-samples", lambda samples: samples[100:200]),
+    ("part-of-the-samples", lambda samples: samples[:-1]),
+    *(("part-of-the-samples", lambda samples, k=k: samples[:k]) for k in (10, 20, 30, 50, 100, 200)),
+    *(("part-of-the-samples", lambda samples, k=k: samples[-k:]) for k in (10, 20, 30, 50, 100, 200)),
+    *(("part-of-the-samples", lambda samples, k=k: samples[k:]) for k in (1, 2, 3, 5, 10, 20, 30)),
+    ("replaces-samples-by-means", lambda samples: [statistics.fmean(part) for part in _thirds(samples)]),
+    ("replaces-samples-by-means", lambda samples: [statistics.fmean(part) for part in _hundreds(samples)]),
+    *(("rounds-times", _rounded(digits)) for digits in (0, 1, 2, 3)),
+    ("rounds-times", lambda samples: [math.floor(sample) for sample in samples]),
+)
+
+# --- rules: what is computed ------------------------------------------------------------------------------------------
+
+
+def _mean(samples: Samples, _case: Case) -> float:
+    return statistics.fmean(samples)
+
+
+def _normal(z: float, spread: Callable[[Samples], float]) -> Rule:
+    return lambda samples, _case: statistics.fmean(samples) + z * spread(samples)
+
+
+_P50: tuple[tuple[str | None, Rule], ...] = (
+    (None, lambda samples, _: statistics.median(samples)),
+    ("mean-for-median", _mean),
+    ("lower-median", _at(lambda n: (n - 1) // 2)),
+    ("upper-median", _at(lambda n: n // 2)),
+    ("not-sorted", _middle_two_unsorted),
+    ("not-sorted", _at(lambda n: n // 2, ordered=False)),
+    ("not-sorted", _at(lambda n: (n - 1) // 2, ordered=False)),
+    *(("averaged-round-percentiles", rule) for rule in _per_round(lambda s, _: statistics.median(s), statistics.fmean)),
+    *(
+        ("averaged-round-percentiles", rule)
+        for rule in _per_round(lambda s, _: statistics.median(s), statistics.median)
+    ),
+    *(("rank-used-as-index", _at(lambda n: math.ceil(n / 2), clip=clip)) for clip in (False, True)),
+    *(("rank-used-as-index", _at(lambda n: n // 2 + 1, clip=clip)) for clip in (False, True)),
+    *(("floor-rank", _at(lambda n: n // 2 - 1, clip=clip)) for clip in (False, True)),
+    *(("rounded-rank", _at(lambda n: round(n / 2), clip=clip)) for clip in (False, True)),
+    *(("rounded-rank", _at(lambda n: round(n / 2) - 1, clip=clip)) for clip in (False, True)),
+    ("middle-of-the-range", lambda samples, _: (min(samples) + max(samples)) / 2),
+    ("one-call-for-all", lambda samples, _: min(samples)),
+    ("one-call-for-all", lambda samples, _: max(samples)),
+    ("swapped-percentiles", lambda samples, _: _nearest_rank(samples, 95)),
+    ("percent-or-fraction", _numpy(0.5, "linear")),
+    ("percent-or-fraction", _numpy(0.5, "inverted_cdf")),
+)
+
+_Z95 = (1.64, 1.6449, 1.645, statistics.NormalDist().inv_cdf(0.95), 1.65, 1.96, 2.0, 3.0)
+_ROUND_P95: tuple[Rule, ...] = (
+    lambda samples, _: _nearest_rank(samples, 95),
+    _numpy(95, "linear"),
+    _at(lambda n: int(0.95 * n), clip=True),
+    _at(lambda n: math.ceil(0.95 * n), clip=True),
+)
+
+_P95: tuple[tuple[str | None, Rule], ...] = (
+    (None, lambda samples, _: _nearest_rank(samples, 95)),
+    *(("rank-used-as-index", _at(lambda n: math.ceil(0.95 * n), clip=clip)) for clip in (False, True)),
+    ("rank-used-as-index", _at(lambda n: int(0.95 * n))),
+    *(("floor-rank", _at(lambda n: int(0.95 * n) - 1, clip=clip)) for clip in (False, True)),
+    *(("rounded-rank", _at(lambda n: round(0.95 * n) - 1, clip=clip)) for clip in (False, True)),
+    *(("rounded-rank", _at(lambda n: int(0.95 * n + 0.5) - 1, clip=clip)) for clip in (False, True)),
+    *(("rounded-rank", _at(lambda n: round(0.95 * n), clip=clip)) for clip in (False, True)),
+    ("rounded-rank", _numpy(95, "closest_observation")),
+    ("rank-from-n-minus-one", _at(lambda n: int(0.95 * (n - 1)))),
+    ("rounded-rank", _numpy(95, "nearest")),
+    ("rounded-rank", _at(lambda n: round(0.95 * (n - 1)))),
+    *(("rank-one-too-low", _at(lambda n: math.ceil(0.95 * n) - 2, clip=clip)) for clip in (False, True)),
+    *(
+        ("interpolated-percentile", _numpy(95, method))
+        for method in ("linear", "weibull", "hazen", "median_unbiased", "normal_unbiased", "midpoint")
+    ),
+    ("interpolated-percentile", _numpy(95, "interpolated_inverted_cdf")),
+    ("interpolated-percentile", _numpy(95, "averaged_inverted_cdf")),
+    *(("interpolated-percentile", _quantiles(n, method)) for n in (20, 100) for method in ("exclusive", "inclusive")),
+    ("maximum-for-p95", lambda samples, _: max(samples)),
+    ("one-call-for-all", lambda samples, _: min(samples)),
+    ("sorted-descending", _at(lambda n: n - math.ceil(0.95 * n))),
+    ("sorted-descending", _at(lambda n: n - 1 - int(0.95 * n))),
+    ("sorted-descending", _at(lambda n: n - 1 - math.ceil(0.95 * n), clip=True)),
+    *(("not-sorted", _at(lambda n: math.ceil(0.95 * n) - 1, ordered=False)),),
+    *(("not-sorted", _at(lambda n: math.ceil(0.95 * n), ordered=False, clip=clip)) for clip in (False, True)),
+    *(("not-sorted", _at(lambda n: int(0.95 * n), ordered=False)),),
+    *(("not-sorted", _at(lambda n: int(0.95 * n) - 1, ordered=False, clip=clip)) for clip in (False, True)),
+    *(
+        ("averaged-round-percentiles", rule)
+        for join in (statistics.fmean, statistics.median, max)
+        for of_round in _ROUND_P95
+        for rule in _per_round(of_round, join)
+    ),
+    *(("normal-approximation", _normal(z, sd)) for z in _Z95 for sd in (statistics.pstdev, statistics.stdev)),
+    ("fraction-of-the-maximum", lambda samples, _: 0.95 * max(samples)),
+    ("fraction-of-the-maximum", lambda samples, _: min(samples) + 0.95 * (max(samples) - min(samples))),
+    ("mean-for-p95", _mean),
+    *(("another-percentile", lambda s, _, p=p: _nearest_rank(s, p)) for p in (50, 75, 80, 90, 98, 99)),
+    *(("another-percentile", _numpy(p, "linear")) for p in (5, 50, 75, 80, 90, 98, 99, 99.9)),
+    ("percent-or-fraction", _numpy(0.95, "linear")),
+    ("percent-or-fraction", _numpy(0.95, "inverted_cdf")),
+)
+
+
+def _rate(time_us: Callable[[Samples, Case], float]) -> Rule:
+    return lambda samples, case: case.batch_size * 1_000_000 / time_us(samples, case)
+
+
+def _images(images: Callable[[Samples, Case], float]) -> Rule:
+    """``images`` over the time of the samples used."""
+    return lambda samples, case: images(samples, case) * 1_000_000 / math.fsum(samples)
+
+
+_RATE: tuple[tuple[str | None, Rule], ...] = (
+    (None, _images(lambda samples, case: case.batch_size * len(samples))),
+    (None, _images(lambda _, case: case.batch_size * len(case.samples))),
+    ("calls-named-images", _images(lambda samples, _: len(samples))),
+    ("throughput-from-median", _rate(lambda samples, _: statistics.median(samples))),
+    ("throughput-from-median", _rate(lambda _, case: case.own["p50_us"])),
+    ("throughput-from-median", lambda s, case: statistics.median([case.batch_size * 1_000_000 / x for x in s])),
+    ("throughput-from-p95", _rate(lambda samples, _: _nearest_rank(samples, 95))),
+    ("throughput-from-p95", _rate(lambda _, case: case.own["p95_us"])),
+    ("mean-of-rates", lambda s, case: statistics.fmean([case.batch_size * 1_000_000 / x for x in s])),
+    *(
+        ("mean-of-rates", rule)
+        for rule in _per_round(_images(lambda part, case: case.batch_size * len(part)), statistics.fmean)
+    ),
+    ("one-call-for-all", _rate(lambda samples, _: min(samples))),
+    ("one-call-for-all", _rate(lambda samples, _: max(samples))),
+    ("one-call-for-all", _rate(lambda samples, _: samples[0])),
+    ("one-call-for-all", _rate(lambda samples, _: samples[-1])),
+    ("batch-size-counted-twice", _images(lambda samples, case: case.batch_size**2 * len(samples))),
+    ("batch-size-as-divisor", _images(lambda samples, case: len(samples) / case.batch_size)),
+    ("calls-forgotten", _images(lambda _, case: case.batch_size)),
+    ("rate-upside-down", lambda s, case: math.fsum(s) / (case.batch_size * len(s))),
+    ("rate-upside-down", lambda s, _: math.fsum(s) / len(s)),
+    ("time-forgotten", lambda s, case: case.batch_size * len(s)),
+    *(("hard-coded", _images(lambda _, case, k=k: case.batch_size * k)) for k in (100, 300)),
+    *(("hard-coded", _images(lambda s, _, k=k: k * len(s))) for k in (32, 8)),
+)
+
+_N: tuple[tuple[str | None, Rule], ...] = (
+    (None, lambda samples, _: len(samples)),
+    ("n-counts-images", lambda samples, case: len(samples) * case.batch_size),
+    ("n-is-batch-size", lambda _, case: case.batch_size),
+    ("hard-coded", lambda _, __: 100),
+    ("hard-coded", lambda _, __: 300),
+    ("last-index-for-count", lambda samples, _: len(samples) - 1),
+)
+
+RULES: dict[str, tuple[tuple[str | None, Rule], ...]] = {
+    "n": _N,
+    "p50_us": _P50,
+    "p95_us": _P95,
+    "images_per_second": _RATE,
+}
+
+# --- finishes: what is done to the number -----------------------------------------------------------------------------
+
+
+def _scale(factor: float, number: float, _case: Case) -> float:
+    return number * factor
+
+
+def _round_to(digits: int, number: float, _case: Case) -> float:
+    return round(number, digits)
+
+
+_ROUNDINGS: tuple[tuple[str | None, Finish], ...] = (
+    *(("rounds-times", partial(_round_to, digits)) for digits in (3, 2, 1, 0)),
+    ("rounds-times", lambda number, _: math.floor(number)),
+    ("rounds-times", lambda number, _: math.ceil(number)),
+)
+_AS_IS: tuple[tuple[str | None, Finish], ...] = ((None, lambda number, _: number),)
+_TIME: tuple[tuple[str | None, Finish], ...] = (
+    *_AS_IS,
+    *(("wrong-unit", partial(_scale, factor)) for factor in (1e-3, 1e-6, 1e3, 1e6)),
+    ("time-per-image", lambda number, case: number / case.batch_size),
+    *_ROUNDINGS,
+)
+
+FINISHES: dict[str, tuple[tuple[str | None, Finish], ...]] = {
+    "n": _AS_IS,
+    "p50_us": _TIME,
+    "p95_us": _TIME,
+    "images_per_second": (
+        *_AS_IS,
+        *(("wrong-unit", partial(_scale, factor)) for factor in (1e-3, 1e-6, 1e3, 1e6, 1e-9, 60, 3600)),
+        *_ROUNDINGS,
+    ),
+}

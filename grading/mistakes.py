@@ -1,0 +1,78 @@
+"""The catalogue of known mistakes: what each would answer, and what to say about it.
+
+The words stand in ``mistakes.toml``, the arithmetic in ``mistake_rules``; here the two meet.  Texts are fixed, only the
+name of the quantity is put in, so that no hidden number can get into a message.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from grading.mistake_rules import FINISHES, RULES, VIEWS, Case, Finish, Rule, View
+
+__all__ = ["CATALOGUE", "RAISED", "Mistake", "Value", "Variant", "sentences", "variants"]
+
+RAISED = "raised"
+Value = float | str
+"""A number, or RAISED where a function raises instead of answering."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """``equals`` says what the answer equals, ``ask`` is the question to ask oneself; ``{q}`` is the quantity."""
+
+    id: str
+    equals: str
+    ask: str
+
+
+def _catalogue() -> dict[str, Mistake]:
+    texts = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
+    return {key: Mistake(key, text["equals"], text["ask"]) for key, text in texts.items()}
+
+
+CATALOGUE: dict[str, Mistake] = _catalogue()
+
+
+def sentences(mistake: str, quantity: str) -> str:
+    """The two sentences of a mistake about one quantity."""
+    entry = CATALOGUE[mistake]
+    return f"{entry.equals.format(q=quantity)} {entry.ask}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to make one mistake, or two together (``ids`` in the order of the calculation)."""
+
+    ids: tuple[str, ...]
+    view: View
+    rule: Rule
+    finish: Finish
+
+    def answer(self, case: Case) -> Value:
+        """What code with this mistake would answer; RAISED where it would fail."""
+        try:
+            number = float(self.finish(self.rule(self.view(case.samples), case), case))
+        except (ArithmeticError, LookupError, ValueError):
+            # statistics' and NumPy's complaints about empty input are ValueErrors.
+            return RAISED
+        return number if abs(number) < float("inf") else RAISED
+
+
+@cache
+def variants(quantity: str, together: int = 1) -> tuple[Variant, ...]:
+    """All ways to make ``together`` (1 or 2) known mistakes in one quantity, in the order they are to be tried."""
+    found = sorted(_combinations(quantity), key=lambda pair: pair[0])
+    return tuple(variant for _, variant in found if len(set(variant.ids)) == len(variant.ids) == together)
+
+
+def _combinations(quantity: str) -> Iterator[tuple[tuple[bool, bool], Variant]]:
+    """With a key that puts a wrong rule before a wrong finish, and that before a wrong choice of samples."""
+    views = [view for view in VIEWS if quantity != "n" or view[0] in (None, "drops-ties")]
+    for rule_id, rule in RULES[quantity]:
+        for view_id, view in views:
+            for finish_id, finish in FINISHES[quantity]:
+                ids = tuple(i for i in (view_id, rule_id, finish_id) if i is not None)
+                yield (view_id is not None, finish_id is not None), Variant(ids, view, rule, finish)
