@@ -1,10 +1,12 @@
-"""Files are written whole or not at all, read with bounds, and named by their SHA-256."""
+"""Files are written whole or not at all, read with bounds, and named by their SHA-256.
+
+A measuring process reads its model through this module, and hashlib (with OpenSSL) and tempfile would add 6 MB to the
+peak memory that it reports: they are imported where they are used.
+"""
 
 import contextlib
-import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,15 @@ MAX_JSON_DEPTH = 32
 
 def sha256_bytes(content: bytes) -> str:
     """SHA-256 of ``content`` as 64 lower-case hexadecimal digits."""
+    import hashlib
+
     return hashlib.sha256(content).hexdigest()
 
 
 def sha256_file(path: str | Path) -> str:
     """SHA-256 of a file's bytes; FileError where it cannot be read."""
+    import hashlib
+
     try:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -100,6 +106,8 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     The bytes go to a neighbour file that is flushed to disk and then renamed, so that a reader, a full disk, Ctrl-C or
     a kill leaves either the old file or the new one, never a part.  Raises FileError.
     """
+    import tempfile
+
     path = Path(path)
     temporary: str | None = None
     try:
