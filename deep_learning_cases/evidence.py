@@ -1,34 +1,34 @@
-"""Untrusted evidence, opened safely: regular files only, bounded, read once; and what is wrong with it, as findings.
+"""The evidence folder as somebody handed it in: regular files only, bounded, read once, and what follows from them.
 
-Nothing here raises for what a file holds.  A damaged file is a :class:`Finding`, because the reader (a student, a
-grader) wants all that is wrong and not the first exception.
+Nothing here raises for what a file holds.  A damaged file becomes words, because the reader (a student, a grader) wants
+all that is wrong and not the first exception.
 """
 
 import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import files
+from deep_learning_cases import artefacts, data, files, machine, regression, stats
+from deep_learning_cases.errors import EvidenceError, FileError, InputError
+from deep_learning_cases.expectation import Rule, is_number, look, one_line, unknown
 
 __all__ = [
     "AREAS",
+    "FILES",
     "OTHER_AREAS",
-    "Close",
     "Document",
+    "Evidence",
     "Finding",
-    "Maybe",
-    "Rule",
-    "compare",
-    "one_line",
+    "attempt",
     "parse",
     "read_regular",
-    "shown",
+    "summary_of",
 ]
 
 AREAS = (
@@ -37,11 +37,32 @@ AREAS = (
 )  # fmt: skip
 """What a finding is about: the parts of the evidence that are judged apart."""
 
-OTHER_AREAS = ("report", "target_benchmark", "package")
-"""Files that are made from the evidence and handed on: wrong ones are named, and say nothing about the evidence."""
+OTHER_AREAS = ("weights", "report", "target_benchmark", "package")
+"""Files beside the evidence that is judged: wrong ones are named, and say nothing about the rest."""
+
+FILES = (
+    artefacts.DATA, artefacts.FP32, artefacts.INT8, artefacts.WEIGHTS, artefacts.REGRESSION,
+    artefacts.BENCHMARK, artefacts.RELEASE, artefacts.REPORT, artefacts.TARGET,
+)  # fmt: skip
+"""Of an evidence folder, in the order they are made; the last two may be absent."""
 
 MAX_NODES = 50_000
 """Values in one JSON file.  A whole benchmark.json has about 1,500."""
+
+OTHER_MACHINE_IMAGES = 2
+"""Predictions that may tip over where the record comes from another processor or ONNX Runtime than the one checking.
+
+Kernels round differently there, so that an image with two almost equal logits may change sides.  On the machine and
+version that the record names nothing is allowed.
+"""
+
+_LIMITS = {
+    artefacts.DATA: data.MAX_ARCHIVE_BYTES,
+    artefacts.FP32: artefacts.MAX_MODEL_BYTES,
+    artefacts.INT8: artefacts.MAX_MODEL_BYTES,
+    artefacts.WEIGHTS: artefacts.MAX_MODEL_BYTES,
+    artefacts.REPORT: 32 * 1024 * 1024,
+}
 
 
 @dataclass(frozen=True)
@@ -65,15 +86,18 @@ def read_regular(path: Path, max_bytes: int) -> tuple[bytes | None, str]:
     try:
         if stat.S_ISLNK(os.lstat(path).st_mode):
             return None, "is a symbolic link: expected a regular file"
-        with open(os.open(path, flags), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        handle = os.open(path, flags)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
                 return None, "is not a regular file"
-            content = stream.read(max_bytes + 1)
+            with open(handle, "rb", closefd=False) as stream:
+                content = stream.read(max_bytes + 1)
+        finally:
+            os.close(handle)
     except FileNotFoundError:
         return None, "is missing"
     except OSError as error:
-        kind = "is a folder: expected a file" if path.is_dir() else f"cannot be read ({error.strerror})"
-        return None, kind
+        return None, f"cannot be read ({error.strerror or type(error).__name__})"
     if len(content) > max_bytes:
         return None, f"is larger than {max_bytes:,} bytes"
     return content, ""
@@ -140,154 +164,109 @@ def _too_much(value: Any) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A value that cannot be known in advance, only recognised: ``expectation`` in words, ``accepts`` as a test."""
+@dataclass
+class Evidence:
+    """One reading of a folder: every file's bytes once, so that all checks speak of the same state."""
 
-    expectation: str
-    accepts: Callable[[Any], bool]
+    folder: Path
+    contents: dict[str, bytes] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def open(cls, folder: str | Path) -> "Evidence":
+        """Read the folder; FileError if there is no such folder.  Damaged or missing files are noted, not raised."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise FileError(f"{folder} is not a folder: expected an evidence folder; check the path")
+        evidence = cls(folder)
+        for name in FILES:
+            content, problem = read_regular(folder / name, _LIMITS.get(name, files.MAX_JSON_BYTES))
+            if content is None:
+                evidence.absent[name] = problem
+            else:
+                evidence.contents[name] = content
+        return evidence
 
-@dataclass(frozen=True)
-class Close:
-    """A number recomputed by floating-point sums: equal within ``tolerance`` (relative above 1, absolute below)."""
+    def sha256(self, name: str) -> Any:
+        """The file's hash, or a rule that accepts nothing where there is no file."""
+        return files.sha256_bytes(self.contents[name]) if name in self.contents else self._unknown(name)
 
-    value: float
-    tolerance: float
+    def size(self, name: str) -> Any:
+        return len(self.contents[name]) if name in self.contents else self._unknown(name)
 
+    def record(self, name: str) -> dict[str, Any]:
+        """``{"file", "sha256", "bytes"}`` as the JSON files should name it."""
+        return {"file": name, "sha256": self.sha256(name), "bytes": self.size(name)}
 
-@dataclass(frozen=True)
-class Maybe:
-    """A key that may be left out."""
+    def _unknown(self, name: str) -> Rule:
+        return unknown(f"{name} {self.absent[name]}")
 
-    expected: Any
+    @cached_property
+    def documents(self) -> dict[str, Document]:
+        """Every JSON file, taken apart as far as it can be."""
+        names = (artefacts.BENCHMARK, artefacts.REGRESSION, artefacts.RELEASE, artefacts.TARGET)
+        return {
+            name: parse(self.contents[name]) if name in self.contents else Document(None, self.absent[name])
+            for name in names
+        }
 
+    @cached_property
+    def usable(self) -> dict[str, str]:
+        """File -> why it cannot be used ("" if it can): the archive holds plain arrays, the models plain graphs."""
+        found = {artefacts.DATA: self.absent.get(artefacts.DATA) or attempt(self._check_data)[1]}
+        for name in (artefacts.FP32, artefacts.INT8):
+            check = partial(artefacts.check_onnx_bytes, self.contents.get(name, b""), name)
+            found[name] = self.absent.get(name) or attempt(check)[1]
+        return found
 
-def compare(stated: Any, expected: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
-    """Every place where ``stated`` is not what ``expected`` says, as (JSON pointer, what is wrong).
+    def _check_data(self) -> None:
+        for split, count in (("calibration", data.CALIBRATION_IMAGES), ("test", data.TEST_IMAGES)):
+            images = len(data.read_data(self.folder / artefacts.DATA)[split].images)
+            if images != count:
+                raise EvidenceError(f"it holds {images} {split} images: expected {count}")
 
-    ``expected`` is a tree of plain values (equal in value and kind: ``true`` is not 1 and not "true"), :class:`Close`,
-    :class:`Rule`, dictionaries (exactly these keys, apart from :class:`Maybe`) and lists (exactly this length).
-    """
-    if isinstance(expected, Maybe):
-        expected = expected.expected
-    if isinstance(expected, dict):
-        yield from _compare_objects(stated, expected, pointer)
-    elif isinstance(expected, list):
-        yield from _compare_arrays(stated, expected, pointer)
-    elif not _agrees(stated, expected):
-        yield pointer, f"is {shown(stated)}: expected {_words(expected)}"
+    @cached_property
+    def recomputed(self) -> tuple[Any, str]:
+        """The regression, by running both models again; or None and why it cannot be run."""
+        for name, problem in self.usable.items():
+            if problem:
+                return None, f"{name} cannot be used: {problem}"
+        return attempt(lambda: regression.recompute(self.folder))
 
+    @cached_property
+    def allowance(self) -> int:
+        """Images that may be judged differently here: 0 on the processor and ONNX Runtime that the record names."""
+        here, there = machine.environment(), look(self.documents[artefacts.BENCHMARK].value, "environment")
+        places = (("cpu", "model"), ("libraries", "onnxruntime"))
+        same = all(look(here, *place) == look(there, *place) for place in places)
+        return 0 if same else OTHER_MACHINE_IMAGES
 
-def _compare_objects(stated: Any, expected: dict[str, Any], pointer: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(stated, dict):
-        yield pointer, f"is {shown(stated)}: expected an object with {', '.join(expected)}"
-        return
-    for key, value in expected.items():
-        if key in stated:
-            yield from compare(stated[key], value, f"{pointer}/{key}")
-        elif not isinstance(value, Maybe):
-            yield f"{pointer}/{key}", f"is missing: expected {_words(value)}"
-    for key in stated:
-        if key not in expected:
-            yield f"{pointer}/{_escape(key)}", "is not part of the format: expected only the keys of the format"
-
-
-def _compare_arrays(stated: Any, expected: list[Any], pointer: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(stated, list):
-        yield pointer, f"is {shown(stated)}: expected an array of {len(expected)}"
-        return
-    if len(stated) != len(expected):
-        yield pointer, f"holds {len(stated)} entries: expected {len(expected)}"
-    for index, (one, other) in enumerate(zip(stated, expected, strict=False)):
-        yield from compare(one, other, f"{pointer}/{index}")
-
-
-def _agrees(stated: Any, expected: Any) -> bool:
-    if isinstance(expected, Rule):
-        return expected.accepts(stated)
-    if isinstance(expected, Close):
-        return is_number(stated) and abs(stated - expected.value) <= expected.tolerance * max(1.0, abs(expected.value))
-    if isinstance(expected, bool) or expected is None or isinstance(expected, str):
-        return type(stated) is type(expected) and bool(stated == expected)
-    return is_number(stated) and bool(stated == expected)
-
-
-def _words(expected: Any) -> str:
-    if isinstance(expected, Maybe):
-        return _words(expected.expected)
-    if isinstance(expected, Rule):
-        return expected.expectation
-    if isinstance(expected, Close):
-        return shown(expected.value)
-    if isinstance(expected, dict):
-        return f"an object with {', '.join(expected)}"
-    return f"an array of {len(expected)}" if isinstance(expected, list) else shown(expected)
+    def summary(self, model: str, batch_size: int) -> dict[str, Any] | None:
+        """The four numbers from the merged raw samples of benchmark.json, or None where they do not give any."""
+        return summary_of(self.documents[artefacts.BENCHMARK].value, model, batch_size)
 
 
-def is_number(value: Any) -> bool:
-    """A finite JSON number; ``true`` and ``false`` are none, though Python counts them as integers."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def is_time(value: Any) -> bool:
-    """ISO 8601 in UTC, to the second or finer."""
-    if not isinstance(value, str) or len(value) > 40 or "T" not in value:
-        return False
+def summary_of(record: Any, model: str, batch_size: int) -> dict[str, Any] | None:
+    """The summary of one model and batch size over all rounds of a record that nobody has checked yet."""
+    runs = look(record, "runs")
+    samples: list[Any] = []
+    for run in runs if isinstance(runs, list) else []:
+        part = look(run, "samples_us", str(batch_size)) if look(run, "model") == model else []
+        if not isinstance(part, list):
+            return None
+        samples += part
+    if not all(is_number(sample) and sample > 0 for sample in samples):
+        return None
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        return False
-    offset = moment.utcoffset()
-    return offset is not None and not offset
+        return stats.latency_summary(samples, batch_size)
+    except InputError:
+        return None
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= 10_000
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value)
-
-
-def _is_count(value: Any) -> bool:
-    return is_number(value) and value == int(value) and value > 0
-
-
-def _is_positive(value: Any) -> bool:
-    return is_number(value) and value > 0
-
-
-TEXT = Rule("text", _is_text)
-TIME = Rule("a UTC time such as 2026-01-31T12:00:00+00:00", is_time)
-OBJECT = Rule("an object that is not empty", _is_object)
-COUNT = Rule("a whole number above 0", _is_count)
-POSITIVE = Rule("a finite number above 0", _is_positive)
-NOT_NEGATIVE = Rule("a finite number, 0 or more", lambda value: is_number(value) and value >= 0)
-
-
-def unknown(reason: str) -> Rule:
-    """What a value would have to be cannot be recomputed, so no value is accepted; ``reason`` says why."""
-    return Rule(f"a value that follows from the files, and {reason}", lambda _value: False)
-
-
-def shown(value: Any, limit: int = 60) -> str:
-    """A value as it would stand in the file, on one line, cut to ``limit`` characters."""
-    if isinstance(value, dict | list):
-        return f"an {'object' if isinstance(value, dict) else 'array'} of {len(value)}"
-    if isinstance(value, str):
-        text = json.dumps(value[: limit + 1])
-    else:
-        text = json.dumps(value)
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
-
-
-def one_line(error: BaseException | str, limit: int = 160) -> str:
-    """The text of an error, on one line and cut to ``limit`` characters, without what a terminal would act upon."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    printable = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return printable if len(printable) <= limit else f"{printable[: limit - 3]}..."
-
-
-def _escape(key: str) -> str:
-    return one_line(key, 40).replace("~", "~0").replace("/", "~1")
+def attempt(action: Callable[[], Any]) -> tuple[Any, str]:
+    """Run ``action`` on a file that somebody handed in: whatever it raises becomes words."""
+    try:
+        return action(), ""
+    except Exception as error:
+        # ONNX Runtime, protobuf and zipfile each have their own family of failures for damaged input.
+        return None, one_line(error)
