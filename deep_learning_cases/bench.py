@@ -133,7 +133,7 @@ def measure(
     environment["thread_settings"] = dict.fromkeys(machine.THREAD_VARIABLES, str(threads))
     order = model_order(list(models), rounds)
     runs: list[Record] = []
-    with _progress(progress, rounds * len(models)) as step:
+    with progress_steps(progress, rounds * len(models)) as step:
         for round_number, position, name in _turns(order):
             step(len(runs), name)
             job = {
@@ -277,7 +277,7 @@ def _turns(order: list[list[str]]) -> Iterator[tuple[int, int, str]]:
 
 
 @contextmanager
-def _progress(callback: Progress | None, total: int) -> Iterator[Callable[[int, str], object]]:
+def progress_steps(callback: Progress | None, total: int) -> Iterator[Callable[[int, str], object]]:
     if callback is not None:
         yield lambda done, name: callback(done, total, name)
         return

@@ -1,0 +1,132 @@
+"""A/A: measure a model against itself, so that every difference found is the machine's noise.
+
+The comparison of ``stats`` promises to cry wolf in at most 5 % of such trials.  Here a reader counts how often it does
+on a machine of their own, and sees how small a difference could be noticed there at all.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases import bench, stats
+from deep_learning_cases.errors import InputError
+
+__all__ = ["lines", "measure", "reading"]
+
+NAMES = ("first", "second")
+
+
+def measure(
+    folder: str | Path,
+    *,
+    trials: int = 20,
+    rounds: int = 3,
+    model: str = "fp32",
+    confidence: float = 0.95,
+    timeout_s: float = 120.0,
+    progress: bench.Progress | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Time ``model`` of an evidence folder under two names, ``trials`` times ``rounds`` rounds; writes nothing.
+
+    ``settings`` go to :func:`bench.measure` (``repetitions``, ``batch_sizes``, ``threads``, ``models``, ``launch``,
+    ...).  20 trials of 3 rounds are 120 processes, half a minute or so.  Returns what
+    :func:`reading` says of it, and raises as ``bench.measure`` does.
+    """
+    for name, value in (("trials", trials), ("rounds", rounds)):
+        if type(value) is not int or not 1 <= value <= 1000:
+            raise InputError(f"{name} is {value!r}: expected a whole number from 1 to 1000; change it")
+    models = settings.pop("models", bench.DEFAULT_MODELS)
+    if model not in models:
+        raise InputError(f"there is no model {model!r}: expected one of {', '.join(models)}; choose one of them")
+    record = bench.measure(
+        folder,
+        rounds=trials * rounds,
+        models=dict.fromkeys(NAMES, models[model]),
+        timeout_s=timeout_s,
+        progress=progress,
+        **settings,
+    )
+    return reading(record, rounds, confidence)
+
+
+def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> dict[str, Any]:
+    """What an A/A record shows, each ``rounds`` rounds of it being one trial.
+
+    Returns ``file``, ``trials``, ``rounds``, ``confidence`` and ``batches`` {batch size: {``false_alarms``,
+    ``false_alarm_rate`` with its exact interval ``rate_low`` to ``rate_high``, ``ratio`` over all rounds with ``low``
+    and ``high``, ``process_sd_percent`` (how far medians of equal processes lie apart, standard deviation),
+    ``detectable_percent`` (half the width that an interval of ``rounds`` rounds typically has; None for one round)}};
+    ``low``, ``high`` and the last two are None where a single round was measured.
+    """
+    first, second = record["models"]
+    return {
+        "file": record["models"][first]["file"],
+        "trials": len(record["protocol"]["order"]) // rounds,
+        "rounds": rounds,
+        "confidence": confidence,
+        "batches": {
+            str(size): _batch(_series(record, first, size), _series(record, second, size), rounds, confidence)
+            for size in record["protocol"]["batch_sizes"]
+        },
+    }
+
+
+def lines(result: dict[str, Any]) -> list[str]:
+    """A reading for a person, one line per sentence."""
+    text = [f"A/A: {result['file']} against itself, {result['trials']} trials of {result['rounds']} rounds"]
+    for size, batch in result["batches"].items():
+        text.append(
+            f"batch {size}: {batch['false_alarms']} false alarms in {result['trials']} trials"
+            f" ({100 * batch['false_alarm_rate']:.0f} %, {100 * result['confidence']:g} % interval"
+            f" {100 * batch['rate_low']:.0f} to {100 * batch['rate_high']:.0f} %;"
+            f" promised {100 * (1 - result['confidence']):.0f} %)"
+        )
+        if batch["detectable_percent"] is not None:
+            text.append(
+                f"batch {size}: equal processes differ by {batch['process_sd_percent']:.1f} % (standard deviation);"
+                f" with {result['rounds']} rounds less than about {batch['detectable_percent']:.0f} % is noise here"
+            )
+    return text
+
+
+def _series(record: dict[str, Any], name: str, size: int) -> list[list[float]]:
+    runs = sorted((run for run in record["runs"] if run["model"] == name), key=lambda run: int(run["round"]))
+    return [run["samples_us"][str(size)] for run in runs]
+
+
+def _batch(
+    first: Sequence[list[float]], second: Sequence[list[float]], rounds: int, confidence: float
+) -> dict[str, Any]:
+    starts = range(0, len(first) - rounds + 1, rounds)
+    verdicts = [
+        stats.compare(first[start : start + rounds], second[start : start + rounds], confidence)["verdict"]
+        for start in starts
+    ]
+    alarms = sum(verdict != "inconclusive" for verdict in verdicts)
+    low, high = stats.proportion_interval(alarms, len(verdicts), confidence)
+    overall = stats.compare(first, second, confidence)
+    deviation = _deviation([math.log(ratio) for ratio in overall["round_ratios"]])
+    detectable = None
+    if deviation is not None and rounds > 1:
+        detectable = 100 * math.expm1(stats.t_quantile((1 + confidence) / 2, rounds - 1) * deviation / rounds**0.5)
+    return {
+        "false_alarms": alarms,
+        "false_alarm_rate": alarms / len(verdicts),
+        "rate_low": low,
+        "rate_high": high,
+        "ratio": overall["ratio"],
+        "low": overall["low"],
+        "high": overall["high"],
+        # A log ratio carries the noise of two processes, hence the root of two.
+        "process_sd_percent": None if deviation is None else 100 * deviation / math.sqrt(2),
+        "detectable_percent": detectable,
+    }
+
+
+def _deviation(values: list[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
