@@ -1,0 +1,47 @@
+"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls :func:`configure`."""
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["COURSE_ID", "IGNORED", "configure", "course_config", "display_config"]
+
+COURSE_ID = "deep-learning-cases"
+
+IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".grading.json"]
+"""nbgrader's own list, and the instructor's record of a submission, which must not be copied to feedback."""
+
+
+def configure(config: Any) -> None:
+    """Set the trust boundary for nbgrader's commands and formgrader; ``config`` is traitlets' ``get_config()``."""
+    from grading.converter import install
+
+    install()
+    config.CourseDirectory.course_id = COURSE_ID
+    config.CourseDirectory.ignore = IGNORED
+    config.Exporter.optimistic_validation = True
+    config.merge(display_config())
+
+
+def display_config() -> Any:
+    """How feedback and formgrader render: Markdown cleaned after rendering, no SVG, script or widget."""
+    from traitlets.config import Config
+
+    from grading.sanitise import markdown_to_html
+
+    config = Config()
+    config.HTMLExporter.sanitize_html = True
+    config.HTMLExporter.filters = {"markdown2html": markdown_to_html}
+    return config
+
+
+def course_config(root: Path) -> Any:
+    """nbgrader's configuration for the course at ``root``: its own ``nbgrader_config.py``, or ours where it has none."""
+    from traitlets.config import Config
+    from traitlets.config.loader import PyFileConfigLoader
+
+    config = Config()
+    configure(config)
+    if (root / "nbgrader_config.py").is_file():
+        config.merge(PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
+    config.CourseDirectory.root = str(root)
+    return config

@@ -1,0 +1,201 @@
+"""One submission, start to end, in a worker: stage -> rebuild -> run -> ask -> judge.
+
+The worker executes and judges; it never sees the gradebook.  A job and its result are JSON-able, so they may cross a
+process or a machine, and a result says all that is ever recorded: the rebuilt and executed notebooks, the points of
+every automatic item with its message, the notes, flags and mistakes, and the isolation that was in force.
+"""
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from grading import skeleton as skeletons
+from grading.items import EVIDENCE_ITEMS, MAX_POINTS, STATS_ITEMS, ItemResult
+from grading.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
+from grading.sanitise import clean_outputs
+from grading.stage import read_file
+from grading.tests_inside import judge_inside
+from grading.verdict_cells import put_message, put_verdict
+
+__all__ = ["RESULT_SCHEMA", "grade_submission"]
+
+RESULT_SCHEMA = "deep-learning-cases/submission-result/1"
+EVIDENCE = "evidence"
+
+Json = dict[str, Any]
+
+
+def grade_submission(job: Json, box: Any) -> Json:
+    """Grade one staged submission in ``box`` (:func:`grading.sandbox.open_box`).
+
+    ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.stage`), "work_folder" (the files a notebook
+    finds beside it; the staged folder if absent), "skeletons", "seed", "left_out", "digest", "only" (notebook names or
+    None)}.  Returns the result described above; a fault of the submission is in the result, never raised.
+    """
+    started = time.monotonic()
+    evidence = _Evidence(job, box)
+    notebooks, flags = {}, []
+    for name, skeleton in job["skeletons"].items():
+        if job.get("only") is not None and name not in job["only"]:
+            continue
+        notebooks[name], found = _grade_notebook(name, skeleton, job, box, evidence)
+        flags += found
+    return {
+        "schema": RESULT_SCHEMA,
+        "assignment": job["assignment"],
+        "student": job["student"],
+        "digest": job.get("digest", ""),
+        "status": "graded",
+        "notebooks": notebooks,
+        "left_out": job.get("left_out", []),
+        "flags": flags + evidence.flags,
+        "isolation": dict(box.isolation),
+        "seconds": round(time.monotonic() - started, 3),
+    }
+
+
+def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_Evidence") -> tuple[Json, list[Json]]:
+    path = Path(job["folder"], f"{name}.ipynb")
+    record: Json = {"status": "graded", "notes": [], "items": [], "scores": {}, "stopped": None, "seconds": 0.0}
+    content = read_file(path, MAX_NOTEBOOK_BYTES)
+    if content is None:
+        return record | {"status": "missing", "scores": dict.fromkeys(_automatic(skeleton), 0.0)}, []
+    try:
+        submitted = parse_notebook(content, path.name)
+    except NotANotebookError as error:
+        notebook, _ = rebuild(skeleton, {"cells": []})
+        items = [_zero(cell, str(error)) for cell in _automatic_cells(skeleton)]
+        put_verdict(notebook, items, str(error))
+        scores = dict.fromkeys(_automatic(skeleton), 0.0)
+        kept = {"notebook": notebook, "items": [asdict(i) for i in items], "scores": scores, "message": str(error)}
+        return record | {"status": "not_a_notebook"} | kept, []
+    notebook, record["notes"] = rebuild(skeleton, submitted)
+    return _run_and_judge(notebook, skeleton, record, job, box, evidence)
+
+
+def _run_and_judge(
+    notebook: Json, skeleton: Json, record: Json, job: Json, box: Any, evidence: "_Evidence"
+) -> tuple[Json, list[Json]]:
+    wanted = _automatic(skeleton)
+    fixtures, calls = _questions(wanted, job)
+    run = _nothing_ran()
+    if skeletons.runs(skeleton):
+        run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls)
+        _put_outputs(notebook, run)
+    items, flags = [], []
+    if fixtures is not None:
+        items, flags = _judge_answers(fixtures, run, notebook)
+    items += evidence.items(wanted)
+    known = {item.id for item in items}
+    for cell in notebook["cells"]:
+        if skeletons.is_automatic(cell) and cell["metadata"]["nbgrader"]["grade_id"] not in known:
+            items.append(judge_inside(cell, run))
+    items = [item for item in items if item.id in wanted]
+    put_verdict(notebook, items, (run["stopped"] or {}).get("message"))
+    record |= {
+        "notebook": notebook,
+        "items": [asdict(item) for item in items],
+        "scores": {item.id: item.points for item in items},
+        "stopped": run["stopped"],
+        "seconds": round(float(run["seconds"]), 3),
+    }
+    return record, [dict(flag) for flag in flags]
+
+
+def _questions(wanted: dict[str, float], job: Json) -> tuple[list[Any] | None, list[Json]]:
+    """The hidden fixtures and the calls made of them, where the notebook has items that are answered by calls."""
+    if not set(wanted) & set(STATS_ITEMS):
+        return None, []
+    from grading import fixtures, stats_checks
+
+    hidden = fixtures.load(job["seed"])
+    return hidden, stats_checks.calls(hidden)
+
+
+def _judge_answers(fixtures: list[Any], run: Json, notebook: Json) -> tuple[list[ItemResult], list[Json]]:
+    from grading import stats_checks
+
+    source = "\n\n".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code" and _own(cell))
+    items, flags = stats_checks.judge(fixtures, run["answers"], run["stopped"] is None, source)
+    return list(items), [_as_dict(flag) for flag in flags]
+
+
+class _Evidence:
+    """The evidence folder, judged at most once for a submission, for whichever notebooks have items of it."""
+
+    def __init__(self, job: Json, box: Any) -> None:
+        self._folder, self._box = Path(job["folder"], EVIDENCE), box
+        self._items: list[ItemResult] | None = None
+        self.flags: list[Json] = []
+
+    def items(self, wanted: dict[str, float]) -> list[ItemResult]:
+        if not set(wanted) & set(EVIDENCE_ITEMS):
+            return []
+        if self._items is None:
+            from grading import evidence_checks
+
+            judged, flags = evidence_checks.judge_folder(self._folder, self._box)
+            self._items, self.flags = list(judged), [_as_dict(flag) for flag in flags]
+        return self._items
+
+
+def _cells(notebook: Json) -> list[Json]:
+    """The code cells as the box takes them. Measuring is not repeated, and what is judged outside need not run inside."""
+    return [
+        {"id": cell["id"], "source": cell["source"], "run": not _measures(cell) and not _judged_outside(cell)}
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code"
+    ]
+
+
+def _put_outputs(notebook: Json, run: Json) -> None:
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        cell["outputs"] = clean_outputs(run["outputs"].get(cell["id"], []))
+        count = run["execution_counts"].get(cell["id"])
+        cell["execution_count"] = count if isinstance(count, int) else None
+        if _measures(cell) and not _judged_outside(cell):
+            put_message(cell, "Measuring is not repeated in grading: the evidence that was handed in is what counts.")
+    stopped = run["stopped"]
+    where = [cell for cell in notebook["cells"] if stopped and cell["id"] == stopped.get("cell")]
+    if where and where[0]["cell_type"] == "code":
+        put_message(where[0], stopped["message"])
+
+
+def _measures(cell: Json) -> bool:
+    return bool(cell["metadata"].get(skeletons.NAMESPACE, {}).get("measures"))
+
+
+def _judged_outside(cell: Json) -> bool:
+    return skeletons.is_automatic(cell) and cell["metadata"]["nbgrader"]["grade_id"] in MAX_POINTS
+
+
+def _own(cell: Json) -> bool:
+    role = cell["metadata"].get("nbgrader") or {}
+    return not role or bool(role.get("solution"))
+
+
+def _automatic_cells(notebook: Json) -> list[Json]:
+    return [cell for cell in notebook["cells"] if skeletons.is_automatic(cell)]
+
+
+def _automatic(skeleton: Json) -> dict[str, float]:
+    return {
+        cell["metadata"]["nbgrader"]["grade_id"]: float(cell["metadata"]["nbgrader"]["points"])
+        for cell in _automatic_cells(skeleton)
+    }
+
+
+def _zero(cell: Json, message: str) -> ItemResult:
+    role = cell["metadata"]["nbgrader"]
+    return ItemResult(role["grade_id"], 0.0, float(role["points"]), False, message)
+
+
+def _nothing_ran() -> Json:
+    return {"outputs": {}, "execution_counts": {}, "answers": {}, "stopped": None, "seconds": 0.0}
+
+
+def _as_dict(flag: Any) -> Json:
+    return dict(flag) if isinstance(flag, dict) else asdict(flag)

@@ -1,0 +1,70 @@
+"""What a worker process does with a job, and the sandbox it keeps open from one job to the next."""
+
+import atexit
+import contextlib
+import json
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases.errors import DeepLearningCasesError
+
+__all__ = ["work"]
+
+_slot = threading.local()
+
+
+def work(job: dict[str, Any]) -> dict[str, Any]:
+    """Grade one submission: {"result"}, or {"error"} of this submission, or {"fatal"} that every one would meet.
+
+    ``job`` is :func:`grading.runner.grade_submission`'s, with "settings" {"limits", "isolation", "cold"} and, for a
+    worker elsewhere, "files" and "work_files" {name: bytes} in place of the folders.
+    """
+    from grading.runner import grade_submission
+    from grading.sandbox import IsolationUnavailable
+
+    try:
+        with _folders(job) as located:
+            return {"result": grade_submission(located, _box(job["settings"]))}
+    except IsolationUnavailable as error:
+        return {"fatal": str(error)}
+    except DeepLearningCasesError as error:
+        return {"error": str(error)}
+
+
+@contextlib.contextmanager
+def _folders(job: dict[str, Any]) -> Any:
+    if "files" not in job:
+        yield job
+        return
+    from grading.stage import unpack
+
+    with tempfile.TemporaryDirectory(prefix="submission-") as scratch:
+        folders = {"folder": str(Path(scratch, "submitted")), "work_folder": str(Path(scratch, "beside"))}
+        unpack(job["files"], folders["folder"])
+        unpack(job["work_files"], folders["work_folder"])
+        for folder in folders.values():
+            Path(folder).mkdir(exist_ok=True)
+        yield {key: value for key, value in job.items() if key not in ("files", "work_files")} | folders
+
+
+def _box(settings: dict[str, Any]) -> Any:
+    """This thread's sandbox for these settings: booted once, kept for the next submission."""
+    from grading.sandbox import Limits, open_box
+
+    key = json.dumps(settings, sort_keys=True)
+    if getattr(_slot, "key", None) != key:
+        close()
+        box = open_box(Limits.from_dict(settings["limits"]), settings["isolation"], cold=settings["cold"])
+        _slot.box, _slot.key = box.__enter__(), key
+        atexit.register(close)
+    return _slot.box
+
+
+def close() -> None:
+    """Shut this thread's sandbox, if it has one."""
+    box, _slot.box, _slot.key = getattr(_slot, "box", None), None, None
+    if box is not None:
+        with contextlib.suppress(Exception):
+            box.__exit__(None, None, None)
