@@ -246,7 +246,7 @@ def _check_array(name: str, array: Array, rank: int, dtype: np.dtype[Any] | None
 
 
 def _check_channels(x: Array, weight: Array, bias: Array | None, groups: int) -> None:
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or len(weight) % groups:
+    if not _whole(groups) or groups < 1 or len(weight) % groups:
         raise InputError(f"groups is {groups!r}: expected a whole number that divides {len(weight)} filters; change it")
     if x.shape[1] != weight.shape[1] * groups:
         raise InputError(
@@ -265,10 +265,12 @@ def _check_bias(bias: Array, weight: Array) -> None:
         )
 
 
-def _pair(name: str, value: Pair, least: int) -> tuple[int, int]:
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or any(
-        isinstance(number, bool) or not isinstance(number, int) or number < least for number in pair
-    ):
+def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
+    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    if len(pair) != 2 or not all(_whole(number) and number >= least for number in pair):
         raise InputError(f"{name} is {value!r}: expected a whole number of at least {least}, or two; change it")
-    return pair
+    return int(pair[0]), int(pair[1])
+
+
+def _whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
