@@ -167,7 +167,7 @@ def _ties(rng: random.Random, n: int) -> list[float]:
     """A coarse clock: a handful of distinct times, most of them the low ones; plus some rare slow ones."""
     step = 3 + 4 * rng.random()
     levels = [step * k for k in (3, 4, 5, 6, 8, 11, 17)]
-    samples = rng.choices(levels, weights=(40, 25, 15, 9, 5, 3, 1), k=n - 4)
+    samples = rng.choices(levels, weights=(30, 28, 18, 10, 7, 4, 3), k=n - 4)
     samples += [levels[-1] * (3 + rng.random()) for _ in range(4)]
     rng.shuffle(samples)
     return samples
@@ -217,7 +217,7 @@ _BAD: tuple[tuple[str, int, float | None, float], ...] = (
     ("not positive", 12, -1.0, 32),
     ("batch size", 10, None, 0),
     ("batch size", 11, None, -1),
-    ("batch size", 6, None, 2.5),
+    ("batch not whole", 6, None, 2.5),
 )
 """Kind of fault; number of samples; the value put among them, if any; batch size."""
 

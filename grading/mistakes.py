@@ -5,18 +5,21 @@ name of the quantity is put in, so that no hidden number can get into a message.
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from grading.mistake_rules import FINISHES, RULES, VIEWS, Case, Finish, Rule, View
 
-__all__ = ["CATALOGUE", "RAISED", "Mistake", "Value", "Variant", "sentences", "variants"]
+__all__ = ["CATALOGUE", "RAISED", "Memo", "Mistake", "Value", "Variant", "sentences", "variants"]
 
 RAISED = "raised"
 Value = float | str
 """A number, or RAISED where a function raises instead of answering."""
+
+_FAILURES = (ArithmeticError, LookupError, ValueError)
+"""How mistaken code fails; statistics' and NumPy's complaints about empty input are ValueErrors."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,46 @@ class Variant:
     rule: Rule
     finish: Finish
 
-    def answer(self, case: Case) -> Value:
-        """What code with this mistake would answer; RAISED where it would fail."""
-        try:
-            number = float(self.finish(self.rule(self.view(case.samples), case), case))
-        except (ArithmeticError, LookupError, ValueError):
-            # statistics' and NumPy's complaints about empty input are ValueErrors.
-            return RAISED
-        return number if abs(number) < float("inf") else RAISED
+    def answer(self, case: Case, memo: "Memo | None" = None) -> Value:
+        """What code with this mistake would answer; RAISED where it would fail.
+
+        ``memo`` keeps what is computed from the same samples by the same rule, which many variants share.
+        """
+        memo = Memo() if memo is None else memo
+        number = memo.number(self.view, self.rule, case)
+        return number if isinstance(number, str) else _number(lambda: self.finish(number, case))
+
+
+class Memo:
+    """Views and rules already computed; a search tries thousands of variants that share them."""
+
+    def __init__(self) -> None:
+        self._views: dict[tuple[int, View], Sequence[float] | None] = {}
+        self._numbers: dict[tuple[int, View, Rule], Value] = {}
+
+    def number(self, view: View, rule: Rule, case: Case) -> Value:
+        key = (id(case), view, rule)
+        if key not in self._numbers:
+            samples = self._samples(view, case)
+            self._numbers[key] = RAISED if samples is None else _number(lambda: rule(samples, case))
+        return self._numbers[key]
+
+    def _samples(self, view: View, case: Case) -> Sequence[float] | None:
+        key = (id(case), view)
+        if key not in self._views:
+            try:
+                self._views[key] = view(case.samples)
+            except _FAILURES:
+                self._views[key] = None
+        return self._views[key]
+
+
+def _number(compute: Callable[[], float]) -> Value:
+    try:
+        number = float(compute())
+    except _FAILURES:
+        return RAISED
+    return number if abs(number) < float("inf") else RAISED
 
 
 @cache
