@@ -1,0 +1,249 @@
+"""A box: one slot in which submissions run one after the other, each behind the wall and none seeing another."""
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from grading.sandbox.conversation import Conversation
+from grading.sandbox.inside import frames
+from grading.sandbox.limits import Limits
+from grading.sandbox.server_link import Lost, ServerLink
+from grading.sandbox.staged import read_folder, send_files
+from grading.sandbox.submission import Call, Cell, Run
+from grading.sandbox.wall import KINDS, IsolationUnavailable
+
+__all__ = ["Box", "ComputeFailed", "open_box"]
+
+_counter = itertools.count()
+_MAX_RESULT_BYTES = 8 << 20
+
+
+class ComputeFailed(RuntimeError):
+    """A function of the library could not be run behind the wall, or gave no usable result."""
+
+
+def open_box(
+    limits: Limits | Mapping[str, Any] | None = None, isolation: str = "auto", cold: bool = False, modules: Iterable[str] = ()
+) -> "Box":
+    """Start a box; use it as a context manager.
+
+    ``isolation`` is "auto" (bubblewrap, else Landlock), or one kind by name; "none" only ever by name.  ``cold`` gives
+    every submission a fresh kernel over ipc instead of a forked one.  ``modules`` are loaded for :meth:`Box.compute`.
+    Raises :class:`IsolationUnavailable`, one line, where nothing can be put in force.
+    """
+    if isolation not in ("auto", *KINDS):
+        raise ValueError(f"isolation is {isolation!r}: expected auto, {', '.join(KINDS)}; correct the name")
+    bounds = limits if isinstance(limits, Limits) else Limits.from_dict(limits or {})
+    return Box(bounds, isolation, cold, tuple(modules))
+
+
+class Box:
+    """One slot.  Not for several threads or processes: each worker opens its own."""
+
+    def __init__(self, limits: Limits, isolation: str, cold: bool, modules: tuple[str, ...]) -> None:
+        self.limits, self.cold = limits, cold
+        self._wanted = isolation
+        self._modules = modules
+        self._number = next(_counter)
+        self._link: ServerLink | None = None
+        self._compute: socket.socket | None = None
+        self.restarts = 0
+        self.isolation: dict[str, Any] = {}
+        self._open()
+
+    def __enter__(self) -> "Box":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server and everything behind the wall."""
+        if self._compute is not None:
+            self._compute.close()
+            self._compute = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _open(self) -> ServerLink:
+        reasons = []
+        for kind in ("bubblewrap", "landlock") if self._wanted == "auto" else (self._wanted,):
+            try:
+                link = ServerLink(kind, self.limits, self._number)
+            except IsolationUnavailable as error:
+                reasons.append(str(error))
+                continue
+            self._link = link
+            self._wanted = kind  # a restart must not end up behind a lower wall than the one reported
+            self.isolation = self._describe(link, reasons)
+            return link
+        raise IsolationUnavailable(
+            "; ".join(reasons) + "; refusing to run students' code unprotected (isolation 'none' does so if you ask for it)"
+            if len(reasons) > 1 or self._wanted == "auto"
+            else reasons[0]
+        )
+
+    def _describe(self, link: ServerLink, reasons: list[str]) -> dict[str, Any]:
+        assert link.plan is not None
+        memory = (
+            f"control group (version {link.group.version}) for all processes, RLIMIT_AS for each"
+            if link.group
+            else "RLIMIT_AS for each process, private memory of all watched"
+        )
+        return {
+            "kind": link.plan.kind,
+            "kernel": "cold" if self.cold else "forked",
+            "user_changed": link.plan.config["change_user"],
+            "memory": memory,
+            **{key: value for key, value in link.plan.notes.items() if key == "landlock_version"},
+            "limits": self.limits.to_dict(),
+            "not_possible": reasons,
+            "boot_seconds": round(link.boot_seconds, 3),
+            "seen_from_inside": link.ready,
+        }
+
+    # Running --------------------------------------------------------------------------------------------------------
+
+    def run(
+        self, cells: Iterable[Cell | Mapping[str, Any]], files: Path | None = None, calls: Iterable[Call | Mapping[str, Any]] = ()
+    ) -> Run:
+        """Run the cells of one submission in a fresh process, then ask the calls.
+
+        ``files`` is a folder whose regular files are copied into the work folder first.  Never raises for anything that
+        the submission does; what ended it early is in ``Run.stopped``.
+        """
+        started = time.monotonic()
+        cell_list, call_list = [Cell.of(cell) for cell in cells], [Call.of(call) for call in calls]
+        staged = read_folder(files, self.limits) if files is not None else []
+        link = self._link or self._open()
+        conversation = Conversation(link, self.limits, cell_list, call_list)
+        try:
+            conversation.start(staged, self.cold)
+            conversation.run_cells()
+            conversation.ask()
+        except Lost:
+            conversation.lost()
+        finally:
+            conversation.close()
+            self._end(link)
+        run = conversation.result()
+        run.seconds = time.monotonic() - started
+        run.isolation = self.isolation
+        return run
+
+    def _end(self, link: ServerLink) -> None:
+        """Kill and empty; a slot that cannot be made clean is thrown away."""
+        try:
+            link.request({"op": "end"})
+            if link.wait_for("ended").get("clean") is True:
+                return
+        except Lost:
+            pass
+        self._discard()
+
+    def _discard(self) -> None:
+        self.close()
+        self.restarts += 1
+
+    # Computing ------------------------------------------------------------------------------------------------------
+
+    def compute(
+        self, name: str, files: Path, *arguments: Any, seconds: float | None = None, max_bytes: int = _MAX_RESULT_BYTES, **named: Any
+    ) -> Any:
+        """Run ``module:function(folder, *arguments, **named)`` of the installed library on a copy of ``files``, inside.
+
+        Returns its result as plain JSON values.  Raises :class:`ComputeFailed` with one line when the function raised,
+        hung, died or answered with something else than bounded JSON.
+        """
+        staged = read_folder(files, self.limits)
+        control = self._compute_server(name.partition(":")[0])
+        ours, theirs = socket.socketpair()
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            request = {"op": "compute", "name": name, "arguments": list(arguments), "named": named}
+            with ours:
+                try:
+                    control.settimeout(10.0)
+                    frames.send(control, request, (theirs.fileno(), null, null))
+                    theirs.close()
+                    ours.settimeout(10.0)
+                    send_files(ours, {}, staged)
+                    line = _read_line(ours, time.monotonic() + (seconds or self.limits.seconds_total), max_bytes)
+                except OSError as error:
+                    raise ComputeFailed(f"{name} did not finish behind the wall ({error}): see the limits; try again") from error
+                finally:
+                    self._end_compute(control)
+        finally:
+            theirs.close()
+            os.close(null)
+        return _result(name, line)
+
+    def _compute_server(self, module: str) -> socket.socket:
+        """A second fork server with the modules that computing needs, forked before it is first used."""
+        if self._compute is not None:
+            return self._compute
+        link = self._link or self._open()
+        ours, theirs = socket.socketpair()
+        modules = list(dict.fromkeys((*self._modules, module)))
+        try:
+            with theirs:
+                link.request({"op": "spawn", "modules": modules}, (theirs.fileno(),))
+            link.wait_for("spawned")
+            ours.settimeout(60.0)
+            frames.receive(ours)
+        except (Lost, frames.Closed, OSError, ValueError) as error:
+            ours.close()
+            self._discard()
+            raise ComputeFailed(f"the sandbox was lost while {module} was loaded ({error}): try again") from error
+        self._compute = ours
+        return ours
+
+    def _end_compute(self, control: socket.socket) -> None:
+        try:
+            control.settimeout(10.0)
+            frames.send(control, {"op": "end"})
+            while True:
+                event, _ = frames.receive(control)
+                if event.get("event") == "ended":
+                    if event.get("clean") is not True:
+                        self._discard()
+                    return
+        except (frames.Closed, OSError, ValueError, AttributeError):
+            self._discard()
+
+
+def _read_line(sock: socket.socket, deadline: float, max_bytes: int) -> bytes:
+    """One line of at most ``max_bytes``; what came so far if the other side closed or the time is over."""
+    held = bytearray()
+    while (left := deadline - time.monotonic()) > 0 and len(held) <= max_bytes:
+        if not select.select([sock], [], [], left)[0]:
+            break
+        with contextlib.suppress(BlockingIOError):
+            chunk = sock.recv(1 << 16, socket.MSG_DONTWAIT)
+            if not chunk:
+                break
+            head, end, _ = chunk.partition(b"\n")
+            held += head
+            if end:
+                return bytes(held)
+    return b""
+
+
+def _result(name: str, line: bytes) -> Any:
+    try:
+        reply = json.loads(line)
+        if reply["ok"] is True:
+            return reply["value"]
+        kind, message = str(reply["error"]["type"]), " ".join(str(reply["error"]["message"]).split())
+    except (ValueError, RecursionError, KeyError, TypeError):
+        raise ComputeFailed(f"{name} gave no result behind the wall (it hung, died or wrote too much): check the files") from None
+    raise ComputeFailed(f"{name} raised {kind[:80]}: {message[:500]}")

@@ -1,0 +1,214 @@
+"""Ask a student's function: one forked child per call, so that no call can see, poison or end another.
+
+The process that ran the cells receives one descriptor per call and forks before anybody reads from it; the hidden
+input is thus never in that process's memory, and only in that of the call it belongs to.
+"""
+
+import contextlib
+import gc
+import io
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import coerce
+
+# Bound at import, before anything of a student's: a patched os or json module costs its author the answers, at most.
+_fork, _exit, _kill, _waitpid, _close = os.fork, os._exit, os.kill, os.waitpid, os.close
+_dumps, _loads = json.dumps, json.loads
+_LENGTH = struct.Struct("!I")
+MAX_ANSWER_BYTES = 4 << 20
+
+
+def serve(control: socket.socket, namespace: Callable[[], dict[str, Any]], seconds: float, shielded: bool) -> None:
+    """Answer calls until the other side closes.  ``shielded``: nobody but the student's processes has this user."""
+    used = switch_library_off()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    end_others(shielded)
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, 1, 1)
+        if not data:
+            return
+        if not fds:
+            continue
+        pid = _fork()
+        if pid == 0:
+            try:
+                control.close()
+                _answer(fds[0], namespace(), used)
+            finally:
+                _exit(0)
+        _close(fds[0])
+        _reap(pid, seconds, shielded)
+
+
+def _reap(pid: int, seconds: float, shielded: bool) -> None:
+    """Wait for the call's child no longer than its limit, then end it and whatever it left behind."""
+    handle = os.pidfd_open(pid)
+    try:
+        if not select.select([handle], [], [], seconds)[0]:
+            with contextlib.suppress(OSError):
+                _kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            _waitpid(pid, 0)
+    finally:
+        _close(handle)
+    with contextlib.suppress(ChildProcessError):
+        _waitpid(-1, os.WNOHANG)
+        end_others(shielded)
+
+
+def end_others(shielded: bool) -> None:
+    """End every other process of this submission: what cells or calls started in the background."""
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        if shielded:
+            with contextlib.suppress(OSError):
+                _kill(-1, signal.SIGKILL)
+        else:
+            for child in _children():
+                with contextlib.suppress(OSError):
+                    _kill(child, signal.SIGKILL)
+        try:
+            while _waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.002)
+
+
+def _children() -> list[int]:
+    """All descendants of this process (orphans come back to it: it is their reaper)."""
+    found, level = [], [os.getpid()]
+    while level:
+        parent = level.pop()
+        try:
+            with open(f"/proc/{parent}/task/{parent}/children") as stream:
+                children = [int(text) for text in stream.read().split()]
+        except (OSError, ValueError):
+            continue
+        found += children
+        level += children
+    return found
+
+
+def switch_library_off() -> dict[str, bool]:
+    """Make the library's own summary raise, also through names that were imported before; return the mark it leaves."""
+    used = {"library": False}
+    stats = sys.modules.get("deep_learning_cases.stats")
+    if stats is None:
+        try:
+            import deep_learning_cases.stats as stats
+        except Exception:
+            return used
+    original = getattr(stats, "latency_summary", None)
+
+    def switched_off(*_arguments: Any, **_named: Any) -> Any:
+        used["library"] = True
+        raise LibrarySummaryOff("the library's own summary is switched off here: write the statistics yourself")
+
+    stats.latency_summary = switched_off  # type: ignore[attr-defined]
+    stats.__dict__["_switched_off"] = switched_off
+    if original is not None and hasattr(original, "__code__") and not original.__code__.co_freevars:
+        # Names bound by an earlier `from ... import latency_summary` still point at the function object itself.
+        original.__code__ = _forward.__code__
+        original.__defaults__ = original.__kwdefaults__ = None
+    return used
+
+
+def _forward(*arguments: Any, **named: Any) -> Any:
+    import deep_learning_cases.stats as stats
+
+    return stats._switched_off(*arguments, **named)  # type: ignore[attr-defined]
+
+
+class LibrarySummaryOff(Exception):
+    """Raised by ``stats.latency_summary`` while hidden inputs are asked."""
+
+
+def _answer(fd: int, namespace: dict[str, Any], used: dict[str, bool]) -> None:
+    """In the call's own process: read the request, call, write one line."""
+    channel = socket.socket(fileno=fd)
+    body = channel.recv(_LENGTH.size, socket.MSG_WAITALL)
+    (length,) = _LENGTH.unpack(body)
+    request = _loads(channel.recv(length, socket.MSG_WAITALL))
+    _silence(keep=channel.fileno())
+    reply = _dumps(_ask(namespace, request, used)).encode()
+    if len(reply) <= MAX_ANSWER_BYTES:
+        channel.sendall(reply + b"\n")
+
+
+def _ask(namespace: dict[str, Any], request: dict[str, Any], used: dict[str, bool]) -> dict[str, Any]:
+    held = _container(request["samples"], request["container"])
+    most = len(request["samples"]) if isinstance(request["samples"], list) else 0
+    answer: dict[str, Any] = {"ok": False, "value": None, "types": {}, "notes": {}, "returned": None, "error": None}
+    function = namespace.get(request["function"])
+    if not callable(function):
+        answer["error"] = {"type": "NotDefined", "mro": []}
+    else:
+        try:
+            returned = function(held, request["batch_size"])
+        except BaseException as error:
+            answer["error"] = {"type": coerce.type_name(error), "mro": _ancestry(type(error))}
+        else:
+            answer |= {"ok": True, "returned": coerce.type_name(returned)} | coerce.describe(returned)
+    answer["samples_after"] = coerce.samples_after(held, most)
+    answer["used_library"] = used["library"]
+    return answer
+
+
+def _container(samples: Any, kind: str) -> Any:
+    if kind == "tuple":
+        return tuple(samples)
+    if kind in {"numpy", "numpy_int"}:
+        import numpy as np
+
+        return np.array(samples, dtype=np.float64 if kind == "numpy" else np.int64)
+    return samples
+
+
+def _ancestry(kind: type) -> list[str]:
+    return [coerce.clean_name(ancestor) for ancestor in type.mro(kind)[:12]]
+
+
+def _silence(keep: int) -> None:
+    """What the function prints goes nowhere, at Python's level and at C's; other descriptors are closed."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    for name in os.listdir("/proc/self/fd"):
+        number = int(name)
+        if number > 2 and number != keep and _is_channel(number):
+            with contextlib.suppress(OSError):
+                os.dup2(null, number)
+    sys.stdout = sys.stderr = _Nowhere()
+
+
+def _is_channel(number: int) -> bool:
+    """Sockets and pipes lead out of this process; files the student opened stay as they are."""
+    try:
+        return os.readlink(f"/proc/self/fd/{number}").startswith(("socket:", "pipe:"))
+    except OSError:
+        return False
+
+
+class _Nowhere(io.TextIOBase):
+    encoding = "utf-8"
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def set_parent(self, _parent: Any) -> None:
+        return

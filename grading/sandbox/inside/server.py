@@ -1,0 +1,420 @@
+"""The fork server inside the wall: clean, single-threaded, warmed; one forked child per submission.
+
+It never runs anything of a student's, reads nothing that a student's process wrote, and holds nothing of the course:
+whatever its children inherit is only the installed libraries.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import frames
+
+    config, _ = frames.receive(control)
+    sys.path[:] = [sys.path[0], *config["path"]]
+    sys.prefix = sys.exec_prefix = config["prefix"]
+    Server(control, config).start()
+
+
+class Server:
+    """Forks children on request; ``warm`` decides what they find loaded."""
+
+    def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
+        import frames
+        import privileges
+
+        self.frames, self.privileges = frames, privileges
+        self.control, self.config = control, config
+        self.child: int | None = None
+        self.handle: int | None = None
+        self.status: int | None = None
+        self.spawned: list[int] = []
+        self.kernel: Any = None
+        self.environment: dict[str, str] = {}
+
+    def start(self) -> None:
+        privileges = self.privileges
+        privileges.hide_memory()
+        if self.config["kind"] != "bubblewrap":
+            privileges.die_with_parent()
+        privileges.adopt_orphans()
+        privileges.no_new_privileges()
+        if self.config["change_user"]:
+            needed = [privileges.CAP_KILL, privileges.CAP_SETGID, privileges.CAP_SETUID]
+            needed += [privileges.CAP_DAC_READ_SEARCH] if self.config["keep_search"] else []
+            privileges.shrink(sum(1 << number for number in needed))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.environment = dict(os.environ)
+        os.environ.update(self.config["environment"])
+        os.umask(0o022)
+        self.frames.send(self.control, {"booting": os.getpid()})
+        self._warm_kernel()
+        self.frames.send(self.control, {"ready": self._report()})
+        self.serve()
+
+    def _warm_kernel(self) -> None:
+        # rfc3987_syntax (a format checker of jsonschema) takes 1.2 s to import and is not needed to run cells.
+        sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+        import numpy.random
+        import numpy.testing  # noqa: F401
+
+        with contextlib.suppress(ImportError):
+            import deep_learning_cases.stats  # noqa: F401
+        import kernel
+
+        os.makedirs(os.environ["HOME"], exist_ok=True)
+        home = os.getcwd()
+        os.chdir("/")
+        self.kernel = kernel.Kernel()
+        self.kernel.warm()
+        os.chdir(home)
+        gc.collect()
+        gc.freeze()
+
+    def serve(self) -> None:
+        """Requests of the grader, and the end of a child, until the grader goes away."""
+        while True:
+            waiting = [self.control] + ([self.handle] if self.handle is not None else [])
+            ready = select.select(waiting, [], [], self._tick())[0]
+            if self.handle is not None and self.handle in ready:
+                self._collect()
+                self.frames.send(self.control, {"event": "exited", "status": self.status})
+            if self.control in ready:
+                try:
+                    request, fds = self.frames.receive(self.control)
+                except (self.frames.Closed, OSError):
+                    break
+                getattr(self, f"do_{request['op']}")(request, fds)
+            elif not ready:
+                self._watch_memory()
+        self._end_child()
+        self._sweep()
+
+    # Requests -----------------------------------------------------------------------------------------------------
+
+    def do_run(self, request: dict[str, Any], fds: list[int]) -> None:
+        """Fork the child of one submission: channel, stdout and stderr come as descriptors."""
+        self._fork(fds, lambda channel: self._child_kernel(channel, request))
+
+    def do_cold(self, request: dict[str, Any], fds: list[int]) -> None:
+        """Fork a child that starts a fresh kernel over ipc and passes its messages on."""
+        self._fork(fds, lambda channel: self._child_cold(channel, request))
+
+    def do_compute(self, request: dict[str, Any], fds: list[int]) -> None:
+        """Fork a child that runs one function of the installed library."""
+        self._fork(fds, lambda channel: self._child_compute(channel, request))
+
+    def do_spawn(self, request: dict[str, Any], fds: list[int]) -> None:
+        """Fork a second server, on its own descriptor, with further modules loaded."""
+        pid = os.fork()
+        if pid == 0:
+            self.control.close()
+            self.control = socket.socket(fileno=fds[0])
+            self.spawned, self.child, self.handle = [], None, None
+            if self.config["kind"] != "bubblewrap":
+                self.privileges.die_with_parent()
+            self.privileges.hide_memory()
+            import importlib
+
+            failed = {}
+            for name in request["modules"]:
+                try:
+                    importlib.import_module(name)
+                except Exception as error:
+                    failed[name] = f"{type(error).__name__}: {error}"[:300]
+            gc.collect()
+            gc.freeze()
+            try:
+                self.frames.send(self.control, {"ready": {"failed": failed}})
+                self.serve()
+            finally:
+                os._exit(0)
+        os.close(fds[0])
+        self.spawned.append(pid)
+        self.frames.send(self.control, {"spawned": pid})
+
+    def do_interrupt(self, _request: dict[str, Any], _fds: list[int]) -> None:
+        self._signal(signal.SIGINT)
+
+    def do_kill(self, _request: dict[str, Any], _fds: list[int]) -> None:
+        self._signal(signal.SIGKILL)
+
+    def do_end(self, _request: dict[str, Any], _fds: list[int]) -> None:
+        """End the submission: its processes first, then its files."""
+        self._end_child()
+        swept = self._sweep()
+        emptied = self._empty() if swept else False
+        self.frames.send(self.control, {"event": "ended", "clean": swept and emptied, "status": self.status})
+        self.status = None
+
+    # The child ----------------------------------------------------------------------------------------------------
+
+    def _fork(self, fds: list[int], body: Any) -> None:
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                self.control.close()
+                channel = socket.socket(fileno=fds[0])
+                null = os.open(os.devnull, os.O_RDONLY)
+                os.dup2(null, 0)
+                os.dup2(fds[1], 1)
+                os.dup2(fds[2], 2)
+                for number in (null, *fds[1:]):
+                    os.close(number)
+                self._confine()
+                body(channel)
+                status = 0
+            except BaseException as error:
+                with contextlib.suppress(Exception):
+                    os.write(2, f"{type(error).__name__}: {error}\n".encode()[:500])
+            finally:
+                os._exit(status)
+        for number in fds:
+            os.close(number)
+        self.child, self.status = pid, None
+        self.handle = os.pidfd_open(pid)
+        self.frames.send(self.control, {"event": "started", "pid": pid})
+
+    def _confine(self) -> None:
+        """Everything that is given up before the first line of a student's runs."""
+        config, privileges = self.config, self.privileges
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.setsid()
+        if config["kind"] != "bubblewrap":
+            privileges.die_with_parent()
+        privileges.limit_resources(config["limits"], config["processes_now"])
+        rules = self._landlock_rules()
+        if config["change_user"]:
+            privileges.become(config["uid"], config["gid"], config["keep_search"])
+        privileges.adopt_orphans()
+        if rules is not None:
+            import landlock
+
+            landlock.restrict(rules)
+            os.close(rules)
+        if config["filter"]:
+            privileges.install_filter(bytes.fromhex(config["filter"]))
+        os.makedirs(config["work"], exist_ok=True)
+        os.chdir(config["work"])
+        for name in self.config["environment"]:
+            os.environ.pop(name, None)
+        os.environ.update(self.environment)
+
+    def _landlock_rules(self) -> int | None:
+        """Made in each child: /proc/self is then the child's own folder and nobody else's."""
+        if self.config["kind"] != "landlock":
+            return None
+        import landlock
+
+        paths = self.config["landlock"]
+        return landlock.ruleset(paths["read_only"], paths["read_write"], paths["devices"])
+
+    def _child_kernel(self, channel: socket.socket, request: dict[str, Any]) -> None:
+        self.kernel.run(channel, request | {"shielded": self.config["shielded"]})
+
+    def _child_cold(self, channel: socket.socket, request: dict[str, Any]) -> None:
+        import cold
+
+        cold.run(channel, request | {"shielded": self.config["shielded"]})
+
+    def _child_compute(self, channel: socket.socket, request: dict[str, Any]) -> None:
+        import compute
+
+        compute.run(channel, request)
+
+    # Ending ---------------------------------------------------------------------------------------------------------
+
+    def _signal(self, number: int) -> None:
+        if self.child is not None:
+            with contextlib.suppress(OSError):
+                os.kill(self.child, number)
+
+    def _end_child(self) -> None:
+        if self.child is None:
+            return
+        self._signal(signal.SIGKILL)
+        self._collect()
+
+    def _collect(self) -> None:
+        if self.child is None:
+            return
+        with contextlib.suppress(ChildProcessError):
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        if self.handle is not None:
+            os.close(self.handle)
+        self.child = self.handle = None
+
+    def _sweep(self) -> bool:
+        """Kill every process of the submission, also the ones that left its session; True when none is left."""
+        deadline = time.monotonic() + 2.0
+        rounds = 0
+        while time.monotonic() < deadline:
+            left = self._strangers()
+            if not left:
+                return True
+            rounds += 1
+            if rounds > 2 and self.config["change_user"]:
+                # One system call that no fork can overtake, made as the student's user.
+                self._as_student(os.kill, -1, signal.SIGKILL)
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            self._reap()
+            time.sleep(0.001 * rounds)
+        return not self._strangers()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self.spawned:
+                self.spawned.remove(pid)
+
+    def _strangers(self) -> list[int]:
+        """Live processes that belong to a submission."""
+        if self.config["pid_namespace"]:
+            candidates = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        else:
+            candidates = self._descendants()
+        ours = {1, os.getpid(), os.getppid(), *self.spawned}
+        return [pid for pid in candidates if pid not in ours and self._is_student(pid)]
+
+    def _is_student(self, pid: int) -> bool:
+        try:
+            with open(f"/proc/{pid}/stat") as stream:
+                if stream.read().rpartition(")")[2].split()[0] == "Z":
+                    return False
+            return not self.config["change_user"] or os.stat(f"/proc/{pid}").st_uid == self.config["uid"] or self._owner(pid)
+        except OSError:
+            return False
+
+    def _owner(self, pid: int) -> bool:
+        """The real user of a process whose /proc entry belongs to root because it is not dumpable."""
+        with open(f"/proc/{pid}/status") as stream:
+            for line in stream:
+                if line.startswith("Uid:"):
+                    return str(self.config["uid"]) in line.split()[1:]
+        return False
+
+    def _descendants(self) -> list[int]:
+        found, level = [], [os.getpid()]
+        while level:
+            parent = level.pop()
+            if parent in self.spawned:
+                continue
+            try:
+                with open(f"/proc/{parent}/task/{parent}/children") as stream:
+                    children = [int(text) for text in stream.read().split()]
+            except (OSError, ValueError):
+                continue
+            found += children
+            level += children
+        return found
+
+    def _empty(self) -> bool:
+        """Empty the writable folders, as the student's user; False when something is left."""
+        return all(self._as_student(_empty_folder, folder) for folder in self.config["writable"])
+
+    def _as_student(self, action: Any, *arguments: Any) -> bool:
+        """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                if self.config["change_user"]:
+                    self.privileges.become(self.config["uid"], self.config["gid"], self.config["keep_search"])
+                status = 0 if action(*arguments) is not False else 1
+            finally:
+                os._exit(status)
+        handle = os.pidfd_open(pid)
+        if not select.select([handle], [], [], 3.0)[0]:
+            os.kill(pid, signal.SIGKILL)
+        os.close(handle)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) in (0, -signal.SIGKILL if action is os.kill else 0)
+
+    # Watching ------------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> float | None:
+        return 0.2 if self.child is not None and not self.config["control_group"] else None
+
+    def _watch_memory(self) -> None:
+        """Without a control group: the private memory of all processes of a submission together."""
+        if self.child is None:
+            return
+        page, total = os.sysconf("SC_PAGE_SIZE"), 0
+        for pid in self._strangers():
+            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as stream:
+                fields = stream.read().split()
+                total += (int(fields[1]) - int(fields[2])) * page
+        limits = self.config["limits"]
+        if total > (limits["memory_mb"] + limits["shared_mb"]) * 1024 * 1024:
+            self.frames.send(self.control, {"event": "memory", "bytes": total})
+            self._signal(signal.SIGKILL)
+
+    def _report(self) -> dict[str, Any]:
+        """What is in force, seen from a child that has given up what a submission's process gives up."""
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(reader)
+                self._confine()
+                import report
+
+                os.write(writer, json.dumps(report.look()).encode()[:60000])
+            except BaseException as error:
+                os.write(writer, json.dumps({"failed": f"{type(error).__name__}: {error}"[:300]}).encode())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with open(reader, "rb") as stream:
+            text = stream.read()
+        os.waitpid(pid, 0)
+        return json.loads(text)
+
+
+def _empty_folder(folder: str) -> bool:
+    """Remove everything in ``folder`` without following a link; False when it takes too long."""
+    import shutil
+
+    deadline = time.monotonic() + 2.0
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if time.monotonic() > deadline:
+            return False
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, onerror=_make_removable)
+        else:
+            os.unlink(path)
+    return not os.listdir(folder)
+
+
+def _make_removable(function: Any, path: str, _error: Any) -> None:
+    """A folder without rights is given them back and tried again, once."""
+    with contextlib.suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        os.chmod(path, 0o700, follow_symlinks=False) if not os.path.islink(path) else None
+    with contextlib.suppress(OSError):
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What goes into a run and what comes out of it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["CONTAINERS", "Call", "Cell", "Run"]
+
+CONTAINERS = ("list", "tuple", "numpy", "numpy_int")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell: ``run`` False keeps its place without running it (locked measurement cells)."""
+
+    id: str
+    source: str
+    run: bool = True
+
+    @classmethod
+    def of(cls, value: "Cell | Mapping[str, Any]") -> "Cell":
+        return value if isinstance(value, Cell) else cls(str(value["id"]), str(value["source"]), bool(value.get("run", True)))
+
+
+@dataclass(frozen=True)
+class Call:
+    """One question: ``function(samples, batch_size)``, the samples in the given container."""
+
+    id: str
+    samples: Any
+    batch_size: Any
+    container: str = "list"
+    function: str = "latency_stats"
+
+    def __post_init__(self) -> None:
+        if self.container not in CONTAINERS:
+            raise ValueError(f"container is {self.container!r}: expected one of {', '.join(CONTAINERS)}; correct the call")
+
+    @classmethod
+    def of(cls, value: "Call | Mapping[str, Any]") -> "Call":
+        if isinstance(value, Call):
+            return value
+        return cls(
+            str(value["id"]),
+            value["samples"],
+            value["batch_size"],
+            str(value.get("container", "list")),
+            str(value.get("function", "latency_stats")),
+        )
+
+
+@dataclass
+class Run:
+    """One submission's run.
+
+    ``outputs`` and ``execution_counts`` by cell id; ``answers`` by call id; ``stopped`` is None or {"why", "cell",
+    "message"}; ``finished`` names the cells that ran to their end; ``asked`` tells whether the calls were reached;
+    ``files`` lists what the cells wrote (names and sizes, taken before the first hidden input went in).
+    """
+
+    outputs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    execution_counts: dict[str, int | None] = field(default_factory=dict)
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stopped: dict[str, Any] | None = None
+    finished: list[str] = field(default_factory=list)
+    asked: bool = False
+    cut: list[str] = field(default_factory=list)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    isolation: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain JSON."""
+        return asdict(self)
