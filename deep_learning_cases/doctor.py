@@ -64,12 +64,12 @@ def lines(result: Facts) -> list[str]:
     cores, memory, load = environment["cores"], environment["memory"], environment["load_average"]
     engines = ", ".join(f"{name} {version or 'not installed'}" for name, version in result["engines"].items())
     governors = ", ".join(environment["governors"] or ["not shown"])
-    quota = f"{cores['quota']:g} cores of time" if cores["quota"] else "none"
+    quota = f"quota {cores['quota']:g} cores" if cores["quota"] else "no quota"
     limit = _size(memory["limit_bytes"]) if memory["limit_bytes"] else "none"
     text = [
         f"engines    {engines}",
         f"processor  {environment['cpu']['model'] or 'unknown'}, governor {governors}",
-        f"cores      {cores['usable']} usable of {cores['logical']}; affinity {cores['affinity'] or 'none'}, quota {quota}",
+        f"cores      {cores['usable']} usable of {cores['logical']}; affinity {cores['affinity'] or 'none'}, {quota}",
         f"load       {', '.join(f'{value:.2f}' for value in load) if load else 'not kept by this system'}",
         f"clock      steps of {clock['step_ns']} ns; the loop adds {clock['loop_overhead_us']:.3f} us to each timing",
         f"memory     {_size(memory['total_bytes'])}, limit {limit}; peak read from {result['peak_memory_source']}",

@@ -75,20 +75,28 @@ def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> di
 
 def lines(result: dict[str, Any]) -> list[str]:
     """A reading for a person, one line per sentence."""
-    text = [f"A/A: {result['file']} against itself, {result['trials']} trials of {result['rounds']} rounds"]
+    trials = "1 trial" if result["trials"] == 1 else f"{result['trials']} trials"
+    text = [f"A/A: {result['file']} against itself, {trials} of {result['rounds']} rounds"]
     for size, batch in result["batches"].items():
-        text.append(
-            f"batch {size}: {batch['false_alarms']} false alarms in {result['trials']} trials"
-            f" ({100 * batch['false_alarm_rate']:.0f} %, {100 * result['confidence']:g} % interval"
-            f" {100 * batch['rate_low']:.0f} to {100 * batch['rate_high']:.0f} %;"
-            f" promised {100 * (1 - result['confidence']):.0f} %)"
-        )
+        text.append(f"batch {size}: {_alarms(batch, result['trials'], 100 * result['confidence'])}")
         if batch["detectable_percent"] is not None:
             text.append(
                 f"batch {size}: equal processes differ by {batch['process_sd_percent']:.1f} % (standard deviation);"
-                f" with {result['rounds']} rounds less than about {batch['detectable_percent']:.0f} % is noise here"
+                f" with {result['rounds']} rounds less than about {batch['detectable_percent']:.1f} % is noise here"
             )
     return text
+
+
+def _alarms(batch: dict[str, Any], trials: int, percent: float) -> str:
+    if trials > 1:
+        return (
+            f"{batch['false_alarms']} false alarms in {trials} trials ({100 * batch['false_alarm_rate']:.0f} %,"
+            f" {percent:g} % interval {100 * batch['rate_low']:.0f} to {100 * batch['rate_high']:.0f} %;"
+            f" promised {100 - percent:.0f} %)"
+        )
+    told = "a false alarm" if batch["false_alarms"] else "not told apart, as it should be"
+    interval = "" if batch["low"] is None else f" ({percent:g} % interval {batch['low']:.3f} to {batch['high']:.3f})"
+    return f"time ratio to itself {batch['ratio']:.3f}{interval}: {told}"
 
 
 def _series(record: dict[str, Any], name: str, size: int) -> list[list[float]]:
