@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 _MODULES = (
     "artefacts", "bench", "conv", "data", "doctor", "engines", "errors", "files", "lab", "machine", "network", "noise", "pack",
-    "plots", "quantization", "regression", "release", "report", "schemas", "stats", "timing",
+    "plots", "preparation", "quantization", "regression", "release", "report", "schemas", "stats", "timing",
 )  # fmt: skip
 
 _NAMES: dict[str, str] = {}

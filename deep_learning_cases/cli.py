@@ -127,15 +127,15 @@ def _emit(arguments: argparse.Namespace, value: Any, lines: Iterable[str]) -> in
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import artefacts, bench, files, regression, release, report, stats
+    from deep_learning_cases import artefacts, bench, files, preparation, regression, release, report, stats
 
     folder = _writable(arguments.folder)
     stages: list[tuple[str, Callable[[], Any]]] = [
-        ("build", lambda: artefacts.build(folder, seed=arguments.seed)),
+        ("build", lambda: preparation.build(folder, seed=arguments.seed)),
         ("regression", lambda: regression.regress(folder)),
         ("bench", lambda: bench.run(folder)),
         ("statistics", lambda: bench.summarise(folder, stats.latency_summary)),
-        ("release", lambda: files.write_json(folder / artefacts.RELEASE, release.make(folder))),
+        ("release", lambda: release.write(folder, release.make(folder))),
         ("report", lambda: report.build(folder)),
     ]
     seconds: dict[str, float] = {}
@@ -161,11 +161,12 @@ def _print_summary(folder: Path, record: dict[str, Any]) -> None:
     benchmark = files.read_json(folder / artefacts.BENCHMARK)
     print("model  batch     p50 us     p95 us   images/s   bytes  accuracy  peak memory")
     for name, role in (("fp32", "baseline"), ("int8", "candidate")):
+        peak_bytes = max(run["peak_rss_bytes"] for run in benchmark["runs"] if run["model"] == name)
         for batch, row in record["latency"][name].items():
             print(
                 f"{name:<6} {batch:>5} {row['p50_us']:>10.1f} {row['p95_us']:>10.1f} {row['images_per_second']:>10.0f}"
                 f" {benchmark['models'][name]['bytes']:>7} {100 * record['accuracy'][role]:>7.1f} %"
-                f" {record['peak_rss_bytes'][name] / 1e6:>8.1f} MB"
+                f" {peak_bytes / 1e6:>9.1f} MB"
             )
     print(f"\nmeasured: {benchmark['boundary']}")
     print(f"decision: {record['decision']}; a benchmark on the target device is still required, and not claimed are:")
@@ -175,9 +176,9 @@ def _print_summary(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import artefacts
+    from deep_learning_cases import preparation
 
-    facts = artefacts.build(_writable(arguments.folder), seed=arguments.seed)
+    facts = preparation.build(_writable(arguments.folder), seed=arguments.seed)
     return _emit(
         arguments, facts, [f"built {arguments.folder}", *(f"  {key}: {value}" for key, value in facts.items())]
     )
@@ -217,11 +218,11 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import artefacts, files, release
+    from deep_learning_cases import release
 
-    path = _existing(arguments.folder) / artefacts.RELEASE
-    record = release.make(arguments.folder)
-    files.write_json(path, record)
+    folder = _existing(arguments.folder)
+    record = release.make(folder)
+    path = release.write(folder, record)
     return _emit(arguments, record, [f"decision: {record['decision']}; wrote {path}"])
 
 
