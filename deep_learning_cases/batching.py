@@ -1,35 +1,25 @@
-"""Dynamic batching in front of one server: simulate a policy, sum a long run up, choose a policy for a rate.
+"""Dynamic batching in front of one server: simulate a policy, and choose one for a declared rate and objective.
 
 The model: requests arrive one by one and wait in one queue; a server takes a batch of them, oldest first, and all of a
-batch are answered when it ends.  :class:`Policy` says exactly when a batch starts.  Textbook checks of the results: for
-batches of one the mean wait is rate E[S^2] / (2 (1 - load)) (Pollaczek 1930, Khinchine 1932), and for constant service
-its distribution is Erlang's (1909); for any policy the mean number in the system is the rate times the mean time in it
-(Little 1961).
+batch are answered when it ends.  :class:`Policy` says exactly when a batch starts; how Triton, TensorFlow Serving and
+Ray Serve differ is told in ``docs/batching.md``.  Textbook checks of the results: for batches of one the mean wait is
+rate E[S^2] / (2 (1 - load)) (Pollaczek 1930, Khinchine 1932), for constant service the distribution of the wait is
+Erlang's (1909), and for any policy the mean number in the system is the rate times the mean time in it (Little 1961).
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from deep_learning_cases.arrivals import (
-    ARRIVAL_STREAM,
-    SERVICE_STREAM,
-    Arrivals,
-    Bursts,
-    Floats,
-    Poisson,
-    Regular,
-    Trace,
-    arrival_times_s,
-    generator,
-    whole,
-)
+from deep_learning_cases.arrivals import Arrivals, Bursts, Floats, Poisson, Regular, Trace, arrival_times_s, positive
+from deep_learning_cases.distributions import t_quantile
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.queue_summary import Collector, Summary, warm_up_requests
-from deep_learning_cases.queueing import Batches, Ints, Policy, run
+from deep_learning_cases.queue_simulation import Result, load, simulate, summarise
+from deep_learning_cases.queue_summary import Summary, warm_up_requests
+from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_times import (
     Constant,
     Exponential,
@@ -41,158 +31,224 @@ from deep_learning_cases.service_times import (
 )
 
 __all__ = [
-    "EXACT_REQUESTS",
     "Bursts",
+    "Choice",
     "Constant",
     "Exponential",
     "Linear",
     "Measured",
     "Mix",
+    "Objective",
     "Poisson",
     "Policy",
+    "Reading",
     "Regular",
     "Result",
     "Summary",
     "Trace",
     "arrival_times_s",
+    "choose_policy",
+    "default_candidates",
     "load",
     "read_measured",
     "simulate",
     "summarise",
 ]
 
-Number = TypeVar("Number", np.float64, np.int64)
 
-EXACT_REQUESTS = 4_000_000
-"""Up to here a summary keeps every wait (16 bytes a request, and as much again while it sorts); above, a histogram."""
+@dataclass(frozen=True)
+class Objective:
+    """``percent`` of all requests offered are answered within ``limit_s`` of their arrival (nearest rank).
+
+    A refused request is never answered, so it counts as infinitely late: a policy cannot meet the objective by turning
+    away whom it would serve late.
+    """
+
+    limit_s: float
+    percent: int = 95
+
+    def __post_init__(self) -> None:
+        positive(self.limit_s, "limit of the objective (seconds)")
+        if isinstance(self.percent, bool) or not isinstance(self.percent, int) or not 1 <= self.percent <= 99:
+            raise InputError(f"percent of the objective is {self.percent!r}: expected a whole number from 1 to 99")
+
+    def __str__(self) -> str:
+        return f"p{self.percent} of the time in the system at most {1e3 * self.limit_s:g} ms"
+
+    def reached_s(self, result: Result) -> float:
+        """The percentile that a run reached after its warm-up, infinite where refusals reach that far."""
+        times = np.where(result.accepted, result.time_in_system_s, np.inf)[warm_up_requests(len(result.accepted)) :]
+        rank = -(-self.percent * len(times) // 100) - 1
+        return float(np.partition(times, rank)[rank])
 
 
 @dataclass(frozen=True)
-class Result:
-    """What happened to each request: arrays of shape (n,) in the order of arrival, seconds, 57 bytes a request.
+class Reading:
+    """How one candidate did over several seeds; seconds.
 
-    A request's wait is ``queueing_s`` (the server was busy) and then ``fill_s`` (the server was free and waited for the
-    batch to fill).  ``batch`` numbers the batches in the order they ran, ``batch_size`` is how many shared it.  For a
-    request that was refused the times are NaN, ``batch`` is -1 and ``batch_size`` 0.
+    ``reached_s`` is the mean over the seeds of the objective's percentile, ``low_s`` to ``high_s`` its 95 % interval
+    (Student's t over the seeds).  ``verdict``: "meets" when the whole interval is within the limit, "misses" when it is
+    wholly above, "unsure" in between.  ``cost`` is the share of the server's time the policy takes (its utilisation).
     """
 
-    arrivals_s: Floats
-    accepted: NDArray[np.bool_]
-    start_s: Floats
-    queueing_s: Floats
-    fill_s: Floats
-    service_s: Floats
-    batch: Ints
-    batch_size: Ints
-    batches: tuple[Batches, ...]
-    """The raw record of the run, which :meth:`summary` is computed from."""
+    policy: Policy
+    load: float
+    verdict: str
+    reached_s: float
+    low_s: float
+    high_s: float
+    seeds_met: int
+    cost: float
+    mean_batch: float
+    mean_wait_s: float
+    refused: float
 
     @property
-    def wait_s(self) -> Floats:
-        """From arrival to the start of the batch."""
-        return self.start_s - self.arrivals_s
-
-    @property
-    def time_in_system_s(self) -> Floats:
-        """From arrival to the end of the batch."""
-        return self.start_s + self.service_s - self.arrivals_s
-
-    @property
-    def refused(self) -> int:
-        return int(len(self.accepted) - np.count_nonzero(self.accepted))
-
-    def summary(self, warm_up: int | None = None) -> Summary:
-        """Exact percentiles and means; ``warm_up`` requests at the start are not counted (None: a tenth)."""
-        served = len(self.arrivals_s) - self.refused
-        skip = _checked_warm_up(warm_up, served)
-        collector = Collector(skip, exact=True)
-        for batches in self.batches:
-            collector.add(batches)
-        return collector.summary()
+    def rank(self) -> tuple[float, int, float]:
+        """Cheapest first; what differs by less than a thousandth costs the same, and then simpler is better."""
+        return round(self.cost, 3), self.policy.max_batch, self.policy.max_wait_s
 
 
-def simulate(arrivals_s: ArrayLike, service_time: ServiceTime, policy: Policy, seed: int = 0) -> Result:
-    """Serve the requests that arrive at ``arrivals_s``, shape (n,), non-decreasing seconds; every request's fate.
+@dataclass(frozen=True)
+class Choice:
+    """The policy chosen (None: no candidate surely meets the objective), the closest one, why, and every reading."""
 
-    The same seed gives the same result; ``seed`` draws the service times only, so make random arrivals with
-    ``arrival_times_s(Poisson(rate), n, seed)``.  After the last arrival the queue is served to its end.  Raises
-    InputError for arrivals that are not such times.
+    rate_per_s: float
+    objective: Objective
+    chosen: Reading | None
+    closest: Reading
+    reason: str
+    readings: tuple[Reading, ...]
+    seeds: int
+    requests: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-able; what is infinite (a queue that grows for ever) becomes None."""
+        return {
+            "rate_per_s": self.rate_per_s,
+            "objective": {"percent": self.objective.percent, "limit_s": self.objective.limit_s},
+            "chosen": None if self.chosen is None else _row(self.chosen),
+            "closest": _row(self.closest),
+            "reason": self.reason,
+            "seeds": self.seeds,
+            "requests_per_seed": self.requests,
+            "confidence": 0.95,
+            "candidates": [_row(reading) for reading in self.readings],
+        }
+
+
+def _row(reading: Reading) -> dict[str, Any]:
+    names = [name for name in Reading.__dataclass_fields__ if name != "policy"]
+    values = {name: getattr(reading, name) for name in names}
+    finite = {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in values.items()}
+    policy = reading.policy
+    return {
+        "max_batch": policy.max_batch,
+        "max_wait_s": policy.max_wait_s,
+        "queue_bound": policy.queue_bound,
+        **finite,
+    }
+
+
+def default_candidates(largest: int, limit_s: float, queue_bound: int | None = None) -> list[Policy]:
+    """Batches of 1, 2, 4, ... and ``largest``; each greedy, and waiting for an eighth and a quarter of the limit."""
+    sizes = sorted({1 << k for k in range(largest.bit_length())} | {largest})
+    waits = (0.0, limit_s / 8, limit_s / 4)
+    bounds = {size: None if queue_bound is None else max(queue_bound, size) for size in sizes}
+    return [Policy(size, wait, bounds[size]) for size in sizes for wait in (waits if size > 1 else waits[:1])]
+
+
+def choose_policy(
+    rate_per_s: float,
+    objective: Objective,
+    measured: ServiceTime,
+    candidates: Sequence[Policy] | None = None,
+    *,
+    arrivals: Callable[[float], Arrivals] = Poisson,
+    requests: int = 40_000,
+    seeds: int = 8,
+    seed: int = 0,
+    progress: Callable[[Sequence[Policy]], Iterable[Policy]] = iter,
+) -> Choice:
+    """The cheapest candidate that surely meets the objective at this rate, or none with the closest one and why.
+
+    Cheapest is the one that takes the least of the server's time, since that is what is paid for and what is left for
+    more load.  Every candidate sees the same arrivals, ``seeds`` runs (seed, seed + 1, ...) of ``requests`` requests.
+    A queue that must grow for ever (load of 1 or more, no bound) is not simulated: it misses any objective.  Without
+    ``candidates`` a :class:`Measured` service time is tried with :func:`default_candidates`.
     """
-    trace = Trace(arrivals_s)
-    rng = generator(seed, SERVICE_STREAM)
-    record = tuple(run(trace.blocks_s(len(trace.times_s), rng), service_time, policy, rng))
-    accepted = np.ones(len(trace.times_s), dtype=bool)
-    if policy.queue_bound is not None:
-        accepted = np.concatenate([batches.accepted for batches in record if batches.accepted is not None])
-    sizes = np.concatenate([batches.sizes for batches in record])
-
-    def each(name: str) -> Floats:
-        per_batch: Floats = np.concatenate([getattr(batches, name) for batches in record])
-        return np.repeat(per_batch, sizes)
-
-    arrived = trace.times_s[accepted]
-    start = each("starts_s")
-    queueing = np.clip(each("free_s"), arrived, start) - arrived
-    return Result(
-        arrivals_s=trace.times_s,
-        accepted=accepted,
-        start_s=_spread(start, accepted, np.nan),
-        queueing_s=_spread(queueing, accepted, np.nan),
-        fill_s=_spread(start - arrived - queueing, accepted, np.nan),
-        service_s=_spread(each("finishes_s") - start, accepted, np.nan),
-        batch=_spread(np.repeat(np.arange(len(sizes)), sizes), accepted, -1),
-        batch_size=_spread(np.repeat(sizes, sizes), accepted, 0),
-        batches=record,
+    positive(rate_per_s, "rate (requests per second)")
+    if not 2 <= seeds <= 1000 or requests < 1000:
+        raise InputError(f"{seeds} seeds of {requests} requests: expected 2 to 1000 seeds of at least 1000 requests")
+    if candidates is None:
+        if not isinstance(measured, Measured):
+            raise InputError("no candidates: expected a list of policies to choose from")
+        candidates = default_candidates(measured.largest, objective.limit_s)
+    if not candidates:
+        raise InputError("the list of candidates is empty: expected at least one policy")
+    times = [arrival_times_s(arrivals(rate_per_s), requests, seed + k) for k in range(seeds)]
+    readings = tuple(
+        _read(policy, load(rate_per_s, measured, policy), objective, measured, times, seed)
+        for policy in progress(candidates)
+    )
+    meeting = [reading for reading in readings if reading.verdict == "meets"]
+    chosen = min(meeting, key=lambda reading: reading.rank, default=None)
+    closest = chosen or min(readings, key=lambda reading: (reading.high_s, reading.reached_s, reading.load))
+    return Choice(
+        rate_per_s, objective, chosen, closest, _reason(chosen, closest, objective), readings, seeds, requests
     )
 
 
-def _spread(column: NDArray[Number], accepted: NDArray[np.bool_], missing: float) -> NDArray[Number]:
-    """``column``, one entry per accepted request, over all requests."""
-    full: NDArray[Number] = np.full(len(accepted), missing, dtype=column.dtype)
-    full[accepted] = column
-    return full
-
-
-def summarise(
-    arrivals: Arrivals,
-    service_time: ServiceTime,
+def _read(
     policy: Policy,
-    requests: int,
-    seed: int = 0,
-    *,
-    warm_up: int | None = None,
-    exact: bool | None = None,
-) -> Summary:
-    """The summary of a run of ``requests`` requests, made and forgotten block by block.
-
-    Without ``exact`` the memory does not grow with the run: about 60 MB above the interpreter's for a hundred million
-    requests, and the queue itself, which grows where the load is 1 or more.  ``exact`` (None: up to ``EXACT_REQUESTS``)
-    keeps every wait for exact percentiles.  Same seed, same numbers as :func:`simulate` on ``arrival_times_s``.
-    ``warm_up`` requests at the start are not counted (None: a tenth, at most a million).
-    """
-    whole(requests, "requests")
-    skip = _checked_warm_up(warm_up, requests)
-    collector = Collector(skip, exact=requests <= EXACT_REQUESTS if exact is None else exact)
-    for batches in stream(arrivals, service_time, policy, requests, seed):
-        collector.add(batches)
-    return collector.summary()
-
-
-def stream(
-    arrivals: Arrivals, service_time: ServiceTime, policy: Policy, requests: int, seed: int = 0
-) -> Iterator[Batches]:
-    """The raw batches of a run, block by block."""
-    blocks = arrivals.blocks_s(whole(requests, "requests"), generator(seed, ARRIVAL_STREAM))
-    return run(blocks, service_time, policy, generator(seed, SERVICE_STREAM))
-
-
-def load(rate_per_s: float, service_time: ServiceTime, policy: Policy) -> float:
-    """Work that arrives per second of server time when every batch is full; at 1 or more the queue grows for ever."""
-    return rate_per_s * service_time.mean_s(policy.max_batch) / policy.max_batch
+    offered: float,
+    objective: Objective,
+    measured: ServiceTime,
+    times: Sequence[Floats],
+    seed: int,
+) -> Reading:
+    if offered >= 1 and policy.queue_bound is None:
+        nothing = math.nan
+        return Reading(policy, offered, "misses", math.inf, math.inf, math.inf, 0, 1.0, nothing, math.inf, 0.0)
+    runs = [simulate(arrivals, measured, policy, seed + k) for k, arrivals in enumerate(times)]
+    reached = [objective.reached_s(run) for run in runs]
+    summaries = [run.summary() for run in runs]
+    mean, half = math.fsum(reached) / len(reached), math.inf
+    if math.isfinite(mean):
+        half = t_quantile(0.975, len(reached) - 1) * float(np.std(reached, ddof=1)) / math.sqrt(len(reached))
+    low, high = (mean - half, mean + half) if math.isfinite(half) else (min(reached), math.inf)
+    verdict = "meets" if high <= objective.limit_s else "misses" if low > objective.limit_s else "unsure"
+    return Reading(
+        policy=policy,
+        load=offered,
+        verdict=verdict,
+        reached_s=mean,
+        low_s=low,
+        high_s=high,
+        seeds_met=sum(value <= objective.limit_s for value in reached),
+        cost=_mean([summary.utilisation for summary in summaries]),
+        mean_batch=_mean([summary.mean_batch for summary in summaries]),
+        mean_wait_s=_mean([summary.mean_wait_s for summary in summaries]),
+        refused=sum(summary.refused for summary in summaries) / sum(summary.offered for summary in summaries),
+    )
 
 
-def _checked_warm_up(warm_up: int | None, requests: int) -> int:
-    skip = warm_up_requests(requests) if warm_up is None else whole(warm_up, "warm-up", 0)
-    if skip >= requests:
-        raise InputError(f"warm-up is {skip} of {requests} requests: expected fewer, so that something is counted")
-    return skip
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _reason(chosen: Reading | None, closest: Reading, objective: Objective) -> str:
+    limit, name = f"{1e3 * objective.limit_s:g} ms", f"p{objective.percent}"
+    interval = f"{1e3 * closest.low_s:.3g} to {1e3 * closest.high_s:.3g} ms"
+    if chosen is not None:
+        return (
+            f"{chosen.policy}: {name} {1e3 * chosen.reached_s:.3g} ms ({interval}) is within {limit}, "
+            f"for {100 * chosen.cost:.1f} % of the server's time"
+        )
+    if closest.load >= 1 and closest.policy.queue_bound is None:
+        return f"every queue grows for ever: the lowest load is {closest.load:.2f}, expected below 1"
+    if not math.isfinite(closest.high_s):
+        return f"closest is {closest.policy}: it refuses {100 * closest.refused:.2g} % of the requests"
+    if closest.verdict == "unsure":
+        return f"closest is {closest.policy}: its {name} is {interval}, which {limit} lies in; more requests may tell"
+    return f"closest is {closest.policy}: its {name} is {1e3 * closest.reached_s:.3g} ms ({interval}), above {limit}"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases.arrivals import Floats
+from deep_learning_cases.errors import InputError
 from deep_learning_cases.queueing import Batches
 
 __all__ = ["BinnedMeans", "Collector", "LogHistogram", "Summary", "standard_error", "warm_up_requests"]
@@ -23,17 +24,20 @@ PERCENTS = (50, 95, 99)
 
 MAX_WARM_UP = 1_000_000
 
+MIN_WARMED_UP = 1000
+"""A shorter run is worked by hand or recorded: nothing of it is dropped."""
+
 FEW_INDEPENDENT = 100.0
 
 
 def warm_up_requests(requests: int) -> int:
-    """So many requests at the start are not counted: a tenth, at most a million.
+    """So many requests at the start are not counted: a tenth, at most a million; none of fewer than a thousand.
 
     A fixed share, not one chosen from the data, since looking for the flattest place biases the mean.  At load rho the
     empty start is forgotten after about 1 / (1 - sqrt(rho))^2 service times (M/M/1; Cohen 1982, "The Single Server
     Queue"): 90 at a load of 0.8, 40,000 at 0.99.
     """
-    return min(requests // 10, MAX_WARM_UP)
+    return min(requests // 10, MAX_WARM_UP) if requests >= MIN_WARMED_UP else 0
 
 
 def _ranks(count: int) -> list[int]:
@@ -78,7 +82,12 @@ def standard_error(means: Floats) -> float | None:
     chain Monte Carlo", initial monotone sequence).  Unlike plain batch means this needs no stretch longer than the
     correlation, whose length is not known beforehand; unlike the regenerative method it needs no moments at which the
     queue is empty, which a batch server under load hardly has.  Each estimated autocovariance is too small by the
-    variance of the mean itself; that is put right in the denominator.  Never below the value for independent stretches.
+    variance of the mean itself; that is put right in the denominator.
+
+    The estimate is itself uncertain: summing L lags of n stretches leaves about n / (2 L + 1) degrees of freedom
+    (Madras and Sokal 1988), so it is widened by the standard deviation of Student's t with so many.  Without that, a
+    run that is short for its load would fail a three-sigma check too often.  Never below the value for independent
+    stretches.
     None for fewer than 8 stretches.
     """
     count = len(means)
@@ -91,7 +100,8 @@ def standard_error(means: Floats) -> float | None:
     down = np.flatnonzero(pairs <= 0)
     used = max(1, int(down[0]) if down.size else len(pairs))
     total = 2 * float(np.minimum.accumulate(pairs[:used]).sum()) - float(covariances[0])
-    variance = total / max(count + 1 - 4 * used, count // 4)
+    degrees = max(count / (4 * used - 1), 3.0)
+    variance = total / max(count + 1 - 4 * used, count // 4) * degrees / (degrees - 2)
     return math.sqrt(max(variance, float(covariances[0]) / (count - 1), 0.0))
 
 
@@ -255,8 +265,12 @@ class Collector:
             self._end_s = float(batches.finishes_s[-1])
 
     def summary(self) -> Summary:
-        """Of everything added so far; at least one batch must begin after the warm-up."""
+        """Of everything added so far; InputError unless a batch begins after the warm-up."""
         counted = self._counted
+        if not self._batches:
+            raise InputError(
+                f"no batch begins after the warm-up of {self.warm_up} requests: expected more; raise their number"
+            )
         numbers: dict[str, float] = {}
         errors: dict[str, float | None] = {}
         for name, times in (("wait", self._waits), ("time_in_system", self._totals)):
