@@ -58,18 +58,15 @@ def generate(assignment: str, course: Path, db_url: str | None = None) -> Path:
     The cells, points and sources are saved to the gradebook (``course/gradebook.db`` unless ``db_url`` says otherwise),
     which is what nbgrader's autograder later goes by.  Raises FileError if nbgrader refuses, with its reason.
     """
-    from nbgrader.apps import NbGraderAPI
-    from traitlets.config import Config
+    from nbgrader.converters import GenerateAssignment
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.utils import capture_log
 
-    config = Config()
-    config.CourseDirectory.root = str(course)
-    config.CourseDirectory.course_id = "deep-learning-cases"
+    coursedir = CourseDirectory(root=str(course), course_id="deep-learning-cases", assignment_id=assignment)
     if db_url is not None:
-        config.CourseDirectory.db_url = db_url
+        coursedir.db_url = db_url
     with _quiet(), _commands_on_path():
-        api = NbGraderAPI(config=config)
-        api.log.setLevel(logging.CRITICAL)
-        outcome = api.generate_assignment(assignment, force=True)
+        outcome = capture_log(GenerateAssignment(coursedir=coursedir, force=True))
     release = course / "release" / assignment
     if not outcome["success"] or not release.is_dir():
         raise FileError(

@@ -24,8 +24,17 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import display
 
 EVIDENCE = Path("evidence")
+
+
+def show(figure, in_words):
+    """Display a figure, with what it says in words for those who cannot see it."""
+    display(figure, metadata={"image/png": {"alt": in_words}})
+    plt.close(figure)
+    print("In words:", in_words)
+
 
 # %% [markdown]
 # ## Predict: how large will the files be?
@@ -82,8 +91,8 @@ for axes, image, label in zip(panels.flat, test.images, test.labels, strict=Fals
     axes.imshow(image[0], cmap="gray_r", vmin=0, vmax=16)
     axes.set_title(str(label), fontsize=9)
     axes.axis("off")
-plt.show()
-print("In words: the first 16 test images, 8 by 8 pixels each; their labels are", *test.labels[:16].tolist())
+labels = " ".join(map(str, test.labels[:16]))
+show(figure, f"the first 16 test images, 8 by 8 pixels each, with the labels {labels}.")
 
 # %% [markdown]
 # Suppose that calibration had used the 500 test pictures. The int8 model would look a little better, or exactly
@@ -128,22 +137,19 @@ print(f"same digit chosen: {np.sum(from_onnx.argmax(1) == from_numpy.argmax(1))}
 # %% [markdown]
 # ## Step 5: what did rounding do?
 #
-# Each dot is one logit: across, what the float32 network says; upwards, what the int8 network says. Where would
-# all dots lie if nothing had been lost? And which dots could make the model choose another digit?
+# Each dot is one of the 5,000 logits. Across: what the float32 network says. Upwards: by how much the int8
+# network says something else. Where would all dots lie if nothing had been lost?
 
 # %% locked="plot_logits" measures=true
 from_int8 = engines.open_engine(EVIDENCE / "model_int8.onnx").run(images)
-figure, axes = plt.subplots(figsize=(4.5, 4.2), layout="constrained")
-axes.plot(from_onnx.ravel(), from_int8.ravel(), ".", markersize=2, color="#0072B2", alpha=0.5)
-ends = [from_onnx.min(), from_onnx.max()]
-axes.plot(ends, ends, color="#D55E00", linewidth=1, label="nothing lost")
-axes.set(xlabel="float32 logit (no unit)", ylabel="int8 logit (no unit)", title="5,000 logits, before and after")
+drift = from_int8 - from_onnx
+figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
+axes.plot(from_onnx.ravel(), drift.ravel(), ".", markersize=3, color="#0072B2", alpha=0.5)
+axes.axhline(0, color="#D55E00", linewidth=1, label="nothing lost")
+axes.set(xlabel="float32 logit (no unit)", ylabel="int8 minus float32 (no unit)", title="What rounding to 8 bits moved")
 axes.legend()
-plt.show()
-drift = np.abs(from_int8 - from_onnx)
-print(
-    f"In words: the dots follow the diagonal; logits moved by {drift.mean():.2f} on average, {drift.max():.2f} at most."
-)
+size = np.abs(drift)
+show(figure, f"a cloud of dots along zero; logits moved by {size.mean():.2f} on average, {size.max():.2f} at most.")
 
 # %% [markdown]
 # The logits moved by far more than between two float32 engines. **Why does that not have to change a single
@@ -187,18 +193,17 @@ print(f"same answer on {100 * result['agreement']:.1f} % of the pictures")
 # One number for all digits can hide one digit that fell. So look at the classes, too.
 
 # %% locked="plot_classes" measures=true
-labels = [row["label"] for row in result["per_class"]]
+digits = [row["label"] for row in result["per_class"]]
 figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
+in_words = []
 for offset, model, colour in ((-0.2, "fp32", "#0072B2"), (0.2, "int8", "#D55E00")):
     wrong = [round(row["images"] * (1 - row[model])) for row in result["per_class"]]
-    axes.bar([label + offset for label in labels], wrong, width=0.4, color=colour, label=model)
-    print(
-        f"In words: {model} is wrong on",
-        ", ".join(f"{n} x {k}" for k, n in zip(labels, wrong, strict=True) if n) or "none",
-    )
-axes.set(xlabel="digit", ylabel="wrong answers (images)", title="Where the mistakes are", xticks=labels)
+    axes.bar([digit + offset for digit in digits], wrong, width=0.4, color=colour, label=model)
+    in_words.append(f"{model} " + " ".join(map(str, wrong)))
+axes.set(xlabel="digit", ylabel="wrong answers (images)", title="Where the mistakes are", xticks=digits)
+axes.yaxis.get_major_locator().set_params(integer=True)
 axes.legend()
-plt.show()
+show(figure, "wrong answers for the digits 0 to 9: " + "; ".join(in_words) + ".")
 
 # %% [markdown]
 # About fifty pictures stand behind each digit. If one class goes from 1 mistake to 3, would you stop the release?

@@ -151,25 +151,32 @@ for run in record["runs"]:
 
 # %% locked="plot_in_order" measures=true
 import matplotlib.pyplot as plt
+from IPython.display import display
 
 COLOURS = ["#0072B2", "#E69F00", "#009E73"]  # told apart with any kind of colour vision
+
+
+def show(figure, in_words):
+    """Display a figure, with what it says in words for those who cannot see it."""
+    display(figure, metadata={"image/png": {"alt": in_words}})
+    plt.close(figure)
+    print("In words:", in_words)
+
 
 figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
 start = 0
 for number, samples in enumerate(rounds_of("int8", 1), start=1):
-    axes.plot(
-        range(start, start + len(samples)), samples, ".", color=COLOURS[(number - 1) % 3], label=f"round {number}"
-    )
+    calls = range(start, start + len(samples))
+    axes.plot(calls, samples, ".", color=COLOURS[(number - 1) % 3], label=f"round {number}")
     start += len(samples)
+axes.set_yscale("log", subs=[2, 5])
+axes.yaxis.set_major_formatter("{x:g}")
+axes.yaxis.set_minor_formatter("{x:g}")
 axes.set(xlabel="call, in the order taken", ylabel="time of one call, us", title="int8, batch 1: every sample")
-axes.set_yscale("log")
 axes.legend()
-plt.show()
-everything = sorted(all_of("int8", 1))
-print(
-    f"In words: {len(everything)} calls of the int8 model at batch 1, fastest {everything[0]:.1f} us, "
-    f"slowest {everything[-1]:.1f} us, in three rounds."
-)
+ordered = sorted(all_of("int8", 1))
+span = f"the fastest took {ordered[0]:.1f} us, the slowest {ordered[-1]:.1f} us"
+show(figure, f"{len(ordered)} calls of the int8 model at batch 1 in three rounds; {span}.")
 
 # %% [markdown]
 # Find the slowest dot. Imagine that it had taken ten times as long. Which of these would move: the mean, the
@@ -181,17 +188,21 @@ print(
 
 # %% locked="plot_distribution" measures=true
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
+in_words = []
 for axes, batch_size in zip(panels, (1, 32), strict=True):
     for model, colour, style in (("fp32", "#0072B2", "-"), ("int8", "#D55E00", "--")):
         values = sorted(all_of(model, batch_size))
         heights = [(rank + 1) / len(values) for rank in range(len(values))]
         axes.step(values, heights, where="post", color=colour, linestyle=style, label=model)
-        print(f"In words: {model}, batch {batch_size}: from {values[0]:.1f} to {values[-1]:.1f} us per batch.")
+        in_words.append(f"{model} at batch {batch_size} from {values[0]:.1f} to {values[-1]:.1f} us")
     axes.axhline(0.95, color="grey", linewidth=0.8)
-    axes.set(xlabel="time of one batch, us (log scale)", title=f"batch {batch_size}", xscale="log")
+    axes.set_xscale("log", subs=[2, 5])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.set(xlabel="time of one batch, us (log scale)", title=f"batch {batch_size}")
     axes.legend(loc="lower right")
 panels[0].set_ylabel("share of calls at most this slow")
-plt.show()
+show(figure, "share of calls over time per batch; " + ", ".join(in_words) + ".")
 
 # %% [markdown]
 # Which of the two pictures would you show a manager, and which one sentence would you put under it?
@@ -246,7 +257,7 @@ set_a = [[], [], []]
 set_b = [[], [], []]
 ### BEGIN SOLUTION
 set_a = [[10] * 20, [20] * 20, [100] * 20]
-set_b = [[1] * 18 + [10, 500], [1] * 18 + [20, 500], [1] * 18 + [100, 500]]
+set_b = [[10] * 20, [20] * 20, [1] * 18 + [100, 100]]
 ### END SOLUTION
 
 # %% locked="check_same_rounds_other_p95"
@@ -295,13 +306,15 @@ else:
 def latency_stats(samples_us, batch_size):
     """Median, 95th percentile and throughput of the timed calls of one model at one batch size."""
     ### BEGIN SOLUTION
+    from numbers import Integral
+
     samples = [float(sample) for sample in samples_us]
     if not samples:
         raise ValueError("no samples: expected at least one timed call")
     for sample in samples:
         if not (math.isfinite(sample) and sample > 0):
             raise ValueError(f"sample {sample}: expected a finite time above zero")
-    if isinstance(batch_size, bool) or batch_size != int(batch_size) or batch_size < 1:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
         raise ValueError(f"batch size {batch_size}: expected a whole number of at least 1")
     samples.sort()
     n = len(samples)
@@ -331,15 +344,20 @@ def expect(key, want, samples_us, batch_size=1, looks_like=()):
     )
     assert key in answer, f"the answer has no {key!r}, only {list(answer)}; are the four keys spelled as in the table?"
     got = answer[key]
+    assert hasattr(got, "__float__"), (
+        f"{key} came out as {got!r}, expected a number: what would a reader calculate with it?"
+    )
     question = next(
-        (text for value, text in looks_like if math.isclose(got, value, rel_tol=1e-9)),
+        (text for value, text in looks_like if math.isclose(got, value, rel_tol=1e-6)),
         "work this example out by hand, then follow your code through it line by line",
     )
-    assert math.isclose(got, want, rel_tol=1e-9), f"{key} came out as {got}, expected {want}: {question}."
+    assert math.isclose(got, want, rel_tol=1e-6), f"{key} came out as {got}, expected {want}: {question}."
 
 
 # %% test="stats_p50" points=2
-# The middle of an odd count, the mean of the middle two of an even one, and one sample all alone.
+# The middle of an odd count, the mean of the middle two of an even one, one sample all alone, and a NumPy array.
+import numpy as np
+
 expect(
     "p50_us",
     30,
@@ -360,8 +378,22 @@ expect(
         (150, "those are the middle two of the list as it came; is it in order?"),
     ],
 )
-expect("p50_us", 7, (7,))
-expect("n", 4, [700, 200, 100, 400])
+expect("p50_us", 7, [7])
+expect(
+    "p50_us", 10, [30, 10, 20, 10, 10], looks_like=[(20, "two calls may take equally long; does each of them count?")]
+)
+expect(
+    "p50_us",
+    2.3754,
+    [1.5, 3.2508],
+    32,
+    looks_like=[
+        (2.3754 / 32, "that is per image; the samples are per batch"),
+        (2.375, "that is rounded; who knows what the next reader does with the digits?"),
+    ],
+)
+expect("p50_us", 25, np.array([40.0, 10.0, 30.0, 20.0]))
+expect("n", 4, [700, 200, 100, 400], 32, looks_like=[(128, "those are images; n counts the samples")])
 
 # %% test="stats_p95" points=3
 # Nearest rank: 20 samples -> the 19th smallest, 21 -> the 20th, 30 -> the 29th, 1 -> the only one there is.
@@ -395,7 +427,19 @@ expect(
         (285.5, "that is interpolated between two samples; nearest rank always returns a time that was measured"),
     ],
 )
+expect("p95_us", 150, [10 * k for k in range(15, 0, -1)], looks_like=[(140, "0.95 times 15 is 14.25; rounded up?")])
 expect("p95_us", 5.5, [5.5])
+# Three rounds of 100 calls, merged: their own p95 are 10, 20 and 100.
+three_rounds = [10] * 100 + [20] * 100 + [1] * 90 + [100] * 10
+expect(
+    "p95_us",
+    20,
+    three_rounds,
+    looks_like=[
+        (130 / 3, "that is the mean of the rounds' p95; what did your two sets of measurements show?"),
+        (100, "that is the p95 of the slowest round alone; how many of all 300 calls were slower than 20?"),
+    ],
+)
 
 # %% test="stats_throughput" points=2
 # Your sum from above, then three calls of very different length: 96 images in 8,000 us.
@@ -421,14 +465,24 @@ expect(
         (4000, "that is one batch over the time of three; how many calls were there?"),
     ],
 )
+expect(
+    "images_per_second",
+    5000,
+    [100] * 99 + [10_100],
+    looks_like=[
+        (10_000, "that is without the slow call; somebody waited for it, so where did it go?"),
+        (160_000, "that is 32 times too many; how large was this batch?"),
+    ],
+)
 
 # %% test="stats_pure" points=1
 # The samples are a record: after the call they are what they were, in the order in which they were taken.
-record_of_calls = [40.0, 10.0, 30.0, 20.0]
-expect("p50_us", 25, record_of_calls)
-assert record_of_calls == [40.0, 10.0, 30.0, 20.0], (
-    f"the caller's list is now {record_of_calls}: did your function sort or change the list it was lent?"
-)
+expect("p50_us", 25, (40.0, 10.0, 30.0, 20.0))  # a tuple cannot be changed at all
+for kind in (list, np.array):
+    record_of_calls = kind([40.0, 10.0, 30.0, 20.0])
+    expect("p50_us", 25, record_of_calls)
+    left = [float(sample) for sample in record_of_calls]
+    assert left == [40, 10, 30, 20], f"the caller's samples are now {left}: did your function sort what it was lent?"
 
 
 # %% test="stats_errors" points=1
@@ -485,21 +539,19 @@ for batch_size, guess in (("1", faster_at_batch_1), ("32", faster_at_batch_32)):
 
 # %% locked="round_by_round" measures=true
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+in_words = []
 for batch_size, colour, mark in ((1, "#0072B2", "o"), (32, "#D55E00", "s")):
     small, large = (
         [latency_stats(samples, batch_size)["p50_us"] for samples in rounds_of(model, batch_size)]
         for model in ("int8", "fp32")
     )
     ratios = [a / b for a, b in zip(small, large, strict=True)]
-    axes.plot([1, 2, 3][: len(ratios)], ratios, mark, color=colour, label=f"batch {batch_size}")
-    print(
-        f"In words: batch {batch_size}, int8 median over float32 median, per round:",
-        ", ".join(f"{r:.2f}" for r in ratios),
-    )
+    axes.plot(range(1, len(ratios) + 1), ratios, mark, color=colour, label=f"batch {batch_size}")
+    in_words.append(f"batch {batch_size} " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
 axes.axhline(1, color="grey", linewidth=0.8)
 axes.set(xlabel="round", ylabel="int8 / fp32 (no unit)", title="Above the line: int8 is slower", xticks=[1, 2, 3])
 axes.legend()
-plt.show()
+show(figure, "int8 median over float32 median in rounds 1 to 3: " + "; ".join(in_words) + ".")
 
 # %% [markdown]
 # ## The file shrank. Did the process?

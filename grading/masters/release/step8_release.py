@@ -156,7 +156,7 @@ print(json.dumps(facts, indent=1))
 # |---|---|
 # | `decision` | `"release"` or `"reject"` |
 # | `target_benchmark_required` | must somebody measure again on the device that will run it? `True` or `False` |
-# | `universally_faster` | may the release note say "faster" and leave out where and for which batch? `True` or `False` |
+# | `universally_faster` | may the note say "faster" without saying where and for which batch? `True` or `False` |
 # | `not_claimed` | a list of sentences: what a reader must not conclude from this evidence |
 #
 # Think of the last one as the most useful part: what the next person need not find out the hard way. At least
