@@ -33,7 +33,8 @@ class _Ended(Exception):
 class Conversation:
     """One run; ``result`` is complete whatever happened before."""
 
-    def __init__(self, link: ServerLink, limits: Limits, cells: list[Cell], calls: list[Call]) -> None:
+    def __init__(self, link: ServerLink, limits: Limits, cells: list[Cell], calls: list[Call], per_child: int) -> None:
+        self.per_child = per_child
         self.link, self.limits, self.cells, self.calls = link, limits, cells, calls
         kilobyte = limits.output_kb * 1024
         self.outputs = Outputs(len(cells), kilobyte, limits.sentence("output"))
@@ -117,45 +118,71 @@ class Conversation:
         if not self.calls or self.exited or self.channel is None:
             return
         known = answers.known_names([cell.source for cell in self.cells])
-        hangs = 0
         with contextlib.suppress(_Ended):
-            self._request({"op": "calls", "seconds": self.limits.seconds_per_call})
+            self._request({"op": "calls", "seconds": self.limits.seconds_all_calls + self.limits.seconds_per_call})
             self._until("calls", time.monotonic() + 10.0)
             self._close_pipes()
             self.run.asked = True
-            deadline = time.monotonic() + self.limits.seconds_all_calls
-            for call in self.calls:
-                late = time.monotonic() > deadline or hangs >= _HANGS_UNTIL_GIVING_UP
-                answer = answers.failed("TimeLimit") if late else self._ask_one(call, known)
-                hangs += not late and answer["error"] is not None and answer["error"]["type"] == "TimeLimit"
-                self.run.answers[call.id] = answer
+            self._ask_all(known)
 
-    def _ask_one(self, call: Call, known: frozenset[str]) -> dict[str, Any]:
+    def _ask_all(self, known: frozenset[str]) -> None:
+        """In groups of one child each; a call that ends or hangs its child is lost, the next one gets a new child."""
+        deadline = time.monotonic() + self.limits.seconds_all_calls
+        group: socket.socket | None = None
+        hangs = in_group = 0
+        for call in self.calls:
+            if time.monotonic() > deadline or hangs >= _HANGS_UNTIL_GIVING_UP or self.exited:
+                self.run.answers[call.id] = answers.failed("Died" if self.exited else "TimeLimit")
+                continue
+            if group is None or in_group >= self.per_child:
+                group, in_group = self._new_group(group), 0
+            answer, alive = self._ask_one(group, call, known)
+            self.run.answers[call.id] = answer
+            in_group += 1
+            if not alive:
+                hangs += answer["error"]["type"] == "TimeLimit"
+                group = self._new_group(group, ended=True)
+        if group is not None:
+            group.close()
+
+    def _new_group(self, old: socket.socket | None, ended: bool = False) -> socket.socket | None:
+        """Have the process fork the child of the next calls; after ``ended`` the old child is called off first."""
         assert self.channel is not None
-        ours, theirs = socket.socketpair()
-        with ours:
-            try:
-                with theirs:
-                    socket.send_fds(self.channel, [b"c"], [theirs.fileno()])
-                question = {
-                    "function": call.function,
-                    "samples": call.samples,
-                    "container": call.container,
-                    "batch_size": call.batch_size,
-                }
-                body = json.dumps(question).encode()
-                ours.settimeout(2.0)
-                started = time.monotonic()
-                ours.sendall(_LENGTH.pack(len(body)) + body)
-                most = len(call.samples) if isinstance(call.samples, list | tuple) else 0
-                line = self._answer_line(ours, started + self.limits.seconds_per_call + 1.0, 65536 + 64 * most)
-            except OSError:
-                line = b""
-            if line:
-                return answers.checked(line, known, most)
-            if self.exited:
-                return answers.failed("Died")
-            return answers.failed("TimeLimit" if time.monotonic() - started > 0.9 * self.limits.seconds_per_call else "Died")
+        if old is not None:
+            old.close()
+        try:
+            if ended:
+                self.channel.send(b"k")
+                return None
+            ours, theirs = socket.socketpair()
+            with theirs:
+                socket.send_fds(self.channel, [b"c"], [theirs.fileno()])
+        except OSError:
+            self.exited = True
+            raise _Ended from None
+        return ours
+
+    def _ask_one(self, sock: socket.socket, call: Call, known: frozenset[str]) -> tuple[dict[str, Any], bool]:
+        """The answer, and whether the child that gave it can be asked again."""
+        question = {
+            "function": call.function,
+            "samples": call.samples,
+            "container": call.container,
+            "batch_size": call.batch_size,
+        }
+        body = json.dumps(question).encode()
+        most = len(call.samples) if isinstance(call.samples, list | tuple) else 0
+        started = time.monotonic()
+        try:
+            sock.settimeout(self.limits.seconds_per_call)
+            sock.sendall(_LENGTH.pack(len(body)) + body)
+            line = self._answer_line(sock, started + self.limits.seconds_per_call, 65536 + 64 * most)
+        except OSError:
+            line = b""
+        if line:
+            return answers.checked(line, known, most), True
+        late = time.monotonic() - started >= self.limits.seconds_per_call and not self.exited
+        return answers.failed("TimeLimit" if late else "Died"), False
 
     def _answer_line(self, sock: socket.socket, deadline: float, most: int) -> bytes:
         held = bytearray()

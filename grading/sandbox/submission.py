@@ -67,6 +67,7 @@ class Run:
     cut: list[str] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     isolation: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

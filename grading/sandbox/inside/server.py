@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import sys
 import time
 from typing import Any
@@ -39,6 +40,7 @@ class Server:
         self.child: int | None = None
         self.handle: int | None = None
         self.status: int | None = None
+        self.processor = 0.0
         self.spawned: list[int] = []
         self.kernel: Any = None
         self.environment: dict[str, str] = {}
@@ -155,8 +157,8 @@ class Server:
         self._end_child()
         swept = self._sweep()
         emptied = self._empty() if swept else False
-        self.frames.send(self.control, {"event": "ended", "clean": swept and emptied, "status": self.status})
-        self.status = None
+        self.frames.send(self.control, {"event": "ended", "clean": swept and emptied, "cpu_seconds": self.processor})
+        self.status, self.processor = None, 0.0
 
     # The child ----------------------------------------------------------------------------------------------------
 
@@ -251,7 +253,8 @@ class Server:
         if self.child is None:
             return
         with contextlib.suppress(ChildProcessError):
-            self.status = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+            _, status, usage = os.wait4(self.child, 0)
+            self.status, self.processor = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
         if self.handle is not None:
             os.close(self.handle)
         self.child = self.handle = None
@@ -329,7 +332,21 @@ class Server:
 
     def _empty(self) -> bool:
         """Empty the writable folders, as the student's user; False when something is left."""
-        return all(self._as_student(_empty_folder, folder) for folder in self.config["writable"])
+        if self._is_empty():
+            return True
+        return self._as_student(_empty_folders, self.config["writable"])
+
+    def _is_empty(self) -> bool:
+        """Whether there is nothing but the untouched work folder; most submissions write no file."""
+        work = self.config["work"]
+        try:
+            about = os.lstat(work)
+            if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o777 != 0o755 or os.listdir(work):
+                return False
+            left = {os.path.join(folder, name) for folder in self.config["writable"] for name in os.listdir(folder)}
+            return left <= {work, os.path.dirname(work)} and os.listdir(os.path.dirname(work)) == [os.path.basename(work)]
+        except OSError:
+            return False
 
     def _as_student(self, action: Any, *arguments: Any) -> bool:
         """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
@@ -387,6 +404,10 @@ class Server:
             text = stream.read()
         os.waitpid(pid, 0)
         return json.loads(text)
+
+
+def _empty_folders(folders: list[str]) -> bool:
+    return all([_empty_folder(folder) for folder in folders])
 
 
 def _empty_folder(folder: str) -> bool:
