@@ -18,6 +18,13 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "build": "grading.build_command",
+    "autograde": "grading.autograde",
+    "feedback": "grading.feedback",
+    "report": "grading.class_report",
+    "export": "grading.export",
+    "sample": "grading.sample_class",
+    "try": "grading.try_",
+    "check-evidence": "grading.check_evidence",
     "fixtures": "grading.fixtures_command",
 }
 """Command -> module, in the order the help shows them."""

@@ -81,7 +81,7 @@ def _run_and_judge(
     fixtures, calls = _questions(wanted, job)
     run = _nothing_ran()
     if skeletons.runs(skeleton):
-        run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls)
+        run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls).to_dict()
         _put_outputs(notebook, run)
     items, flags = [], []
     if fixtures is not None:
@@ -117,7 +117,7 @@ def _judge_answers(fixtures: list[Any], run: Json, notebook: Json) -> tuple[list
     from grading import stats_checks
 
     source = "\n\n".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code" and _own(cell))
-    items, flags = stats_checks.judge(fixtures, run["answers"], run["stopped"] is None, source)
+    items, flags = stats_checks.judge(fixtures, run["answers"], bool(run["asked"]), source)
     return list(items), [_as_dict(flag) for flag in flags]
 
 
@@ -133,11 +133,40 @@ class _Evidence:
         if not set(wanted) & set(EVIDENCE_ITEMS):
             return []
         if self._items is None:
-            from grading import evidence_checks
-
-            judged, flags = evidence_checks.judge_folder(self._folder, self._box)
-            self._items, self.flags = list(judged), [_as_dict(flag) for flag in flags]
+            self._items = self._judge()
         return self._items
+
+    def _judge(self) -> list[ItemResult]:
+        if not self._folder.is_dir():
+            return [
+                _no_evidence(item, "There is no evidence/ folder in what was handed in.") for item in EVIDENCE_ITEMS
+            ]
+        from grading import evidence_checks
+        from grading.sandbox import ComputeFailed
+
+        try:
+            findings = self._box.compute("deep_learning_cases.release:check", self._folder)
+        except ComputeFailed as error:
+            return [_no_evidence(item, f"The evidence could not be checked: {error}.") for item in EVIDENCE_ITEMS]
+        items, flags = evidence_checks.judge(findings, _record(self._folder))
+        self.flags = [_as_dict(flag) for flag in flags]
+        return list(items)
+
+
+def _record(folder: Path) -> Any:
+    """The submitted benchmark record for the judge's flags; None where it is not JSON."""
+    from deep_learning_cases.artefacts import BENCHMARK
+    from deep_learning_cases.errors import DeepLearningCasesError
+    from deep_learning_cases.files import read_json
+
+    try:
+        return read_json(folder / BENCHMARK)
+    except DeepLearningCasesError:
+        return None
+
+
+def _no_evidence(item: str, message: str) -> ItemResult:
+    return ItemResult(item, 0.0, float(MAX_POINTS[item]), False, message)
 
 
 def _cells(notebook: Json) -> list[Json]:
@@ -157,7 +186,7 @@ def _put_outputs(notebook: Json, run: Json) -> None:
         count = run["execution_counts"].get(cell["id"])
         cell["execution_count"] = count if isinstance(count, int) else None
         if _measures(cell) and not _judged_outside(cell):
-            put_message(cell, "Measuring is not repeated in grading: the evidence that was handed in is what counts.")
+            put_message(cell, "Not run again in grading: the evidence that was handed in is what counts.")
     stopped = run["stopped"]
     where = [cell for cell in notebook["cells"] if stopped and cell["id"] == stopped.get("cell")]
     if where and where[0]["cell_type"] == "code":
@@ -194,7 +223,7 @@ def _zero(cell: Json, message: str) -> ItemResult:
 
 
 def _nothing_ran() -> Json:
-    return {"outputs": {}, "execution_counts": {}, "answers": {}, "stopped": None, "seconds": 0.0}
+    return {"outputs": {}, "execution_counts": {}, "answers": {}, "stopped": None, "asked": False, "seconds": 0.0}
 
 
 def _as_dict(flag: Any) -> Json:

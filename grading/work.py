@@ -29,6 +29,8 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
             return {"result": grade_submission(located, _box(job["settings"]))}
     except IsolationUnavailable as error:
         return {"fatal": str(error)}
+    except ImportError as error:
+        return {"fatal": f"a worker lacks a package ({error}): expected the grading extra; pip install -e '.[grading]'"}
     except DeepLearningCasesError as error:
         return {"error": str(error)}
 

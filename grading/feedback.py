@@ -1,0 +1,96 @@
+"""``python -m grading feedback ASSIGNMENT``: nbgrader's own feedback, safe to open, and its release to students."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
+from grading.autograde import COURSE, quiet_nbgrader
+
+__all__ = ["add_parser", "generate", "release", "run"]
+
+
+def add_parser(subparsers: Any) -> None:
+    """The command's arguments."""
+    parser = subparsers.add_parser("feedback", help="write the feedback pages of an assignment")
+    parser.add_argument("assignment", help="name of the assignment, for example release")
+    parser.add_argument("--student", default="*", metavar="S", help="only this student")
+    parser.add_argument("--force", action="store_true", help="write again what is up to date")
+    parser.add_argument("--release", action="store_true", help="hand the pages out through nbgrader's exchange as well")
+    parser.add_argument("--course", type=Path, default=COURSE, metavar="DIR", help="course folder (default: grading/)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write, and release if asked to."""
+    pages = generate(args.course, args.assignment, student=args.student, force=args.force)
+    print(f"{len(pages)} feedback pages in {Path(args.course).resolve() / 'feedback'}")
+    if args.release:
+        release(args.course, args.assignment, student=args.student)
+        print("released: students find them with nbgrader's fetch_feedback")
+    return 0
+
+
+def generate(course: Path, assignment: str, *, student: str = "*", force: bool = False) -> list[Path]:
+    """Write ``feedback/STUDENT/ASSIGNMENT/*.html`` from what is autograded; returns the pages, sorted.
+
+    Raises InputError where nothing is autograded, FileError where something cannot be written.
+    """
+    course = Path(course).resolve()
+    quiet_nbgrader()
+    from grading.converter import SafeGenerateFeedback
+    from grading.gradebook import one_line, shared
+    from nbgrader.converters.base import NbGraderException
+
+    coursedir, config = _course(course, assignment, student)
+    folders = sorted(course.glob(f"autograded/{student}/{assignment}"))
+    if not folders:
+        raise InputError(
+            f"nothing autograded of {assignment!r} by {student!r} in {course}: expected it; "
+            f"run `python -m grading autograde {assignment}` first"
+        )
+    try:
+        with shared(coursedir.db_url):
+            SafeGenerateFeedback(coursedir=coursedir, config=config, force=force).start()
+    except NbGraderException as error:
+        raise FileError(
+            f"feedback is not complete ({error}): expected a page a notebook; grade again, then --force"
+        ) from error
+    except Exception as error:
+        if type(error).__module__.startswith("sqlalchemy"):
+            raise FileError(one_line(coursedir.db_url, error)) from error
+        if isinstance(error, OSError) and not isinstance(error, DeepLearningCasesError):
+            raise FileError(
+                f"cannot write {error.filename} ({error.strerror}): expected a course folder of yours"
+            ) from error
+        raise
+    return sorted(course.glob(f"feedback/{student}/{assignment}/*.html"))
+
+
+def release(course: Path, assignment: str, *, student: str = "*") -> None:
+    """Hand the pages out with nbgrader's ``release_feedback``; InputError with its reason where it refuses."""
+    course = Path(course).resolve()
+    quiet_nbgrader()
+    from nbgrader.exchange import ExchangeFactory
+
+    coursedir, config = _course(course, assignment, student)
+    sender = ExchangeFactory(config=config).ReleaseFeedback(coursedir=coursedir, config=config)
+    try:
+        sender.start()
+    except (Exception, SystemExit) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(
+            f"nbgrader did not release the feedback ({reason}): expected a writable exchange and submissions that came "
+            "through it; check Exchange.root in nbgrader_config.py, or send the pages another way"
+        ) from error
+
+
+def _course(course: Path, assignment: str, student: str) -> tuple[Any, Any]:
+    from grading.course_config import course_config
+    from nbgrader.coursedir import CourseDirectory
+
+    if not course.is_dir():
+        raise FileError(f"no course folder {course}: expected one with autograded/; check --course")
+    config = course_config(course)
+    config.CourseDirectory.assignment_id = assignment
+    config.CourseDirectory.student_id = student
+    return CourseDirectory(config=config), config
