@@ -13,6 +13,9 @@ __all__ = ["QUANTITIES", "Reading", "read"]
 QUANTITIES = ("n", "p50_us", "p95_us", "images_per_second")
 _TYPE_MISTAKES = {"missing": "missing-key", "str": "returns-text", "bool": "returns-bool", "bool_": "returns-bool"}
 
+_LOST = ("TimeLimit", "Died", "NotAsked", "BadAnswer")
+"""What the sandbox says of a call that brought no answer back."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -78,7 +81,7 @@ def _finite(value: float) -> Value:
 
 
 def _error(error: Any) -> tuple[str | None, list[Any]]:
-    if not isinstance(error, dict) or not isinstance(error.get("type"), str):
+    if not isinstance(error, dict) or not isinstance(error.get("type"), str) or error["type"] in _LOST:
         return None, []
     ancestry = error.get("mro")
     return error["type"], ancestry if isinstance(ancestry, list) else []

@@ -72,12 +72,12 @@ def calls(fixtures: Sequence[Fixture]) -> list[dict[str, Any]]:
 
 
 def judge(
-    fixtures: Sequence[Fixture], answers: Mapping[str, Any], reached: bool = True, source: str = ""
+    fixtures: Sequence[Fixture], answers: Mapping[str, Any], reached: bool = True, source: str = "", why: str = ""
 ) -> tuple[list[ItemResult], list[Flag]]:
     """Points for the answers, by call id, that the sandbox brought back.
 
-    ``reached`` is false if the run was stopped before the questions were asked; ``source`` is the student's code and
-    serves messages and flags only.
+    ``reached`` is false if the run was stopped before the questions were asked, and ``why`` says what stopped it;
+    ``source`` is the student's code and serves messages and flags only.
     """
     proper = [read(fixture, answers.get(fixture.id)) for fixture in fixtures if not fixture.bad]
     faulty = [read(fixture, answers.get(fixture.id)) for fixture in fixtures if fixture.bad]
@@ -89,7 +89,8 @@ def judge(
         )
     whole = _whole(proper, reached, source, used_library)
     if whole:
-        return [ItemResult.of(item, 0, sentences(whole, "the answer"), whole) for item in STATS_ITEMS], flags
+        message = sentences(whole, "the answer") + (f" ({why})" if why and whole == "stopped" else "")
+        return [ItemResult.of(item, 0, message, whole) for item in STATS_ITEMS], flags
     values = _values(proper)
     earned = any(
         _right(reading, quantity)
@@ -111,9 +112,9 @@ def _whole(proper: list[Reading], reached: bool, source: str, used_library: bool
         return "calls-the-library"
     if kinds == {"NotImplementedError"}:
         return "not-written"
-    if kinds <= {"NotDefined", None} and (reached or not source.strip()):
+    if kinds == {"NotDefined"}:
         return "no-function" if _compiles(source) else "syntax-error"
-    return "stopped" if kinds == {None} else None
+    return "stopped" if kinds == {None} or not reached else None
 
 
 def _compiles(source: str) -> bool:

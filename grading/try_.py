@@ -1,0 +1,69 @@
+"""``python -m grading try FILE.py``: grade one ``latency_stats`` exactly as hidden grading would."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases.errors import EvidenceError, FileError, InputError
+from deep_learning_cases.files import read_bytes
+from grading import fixtures, one_box, stats_checks
+from grading.flags import Flag
+from grading.items import ItemResult, as_json
+from grading.result_lines import result_lines
+
+__all__ = ["add_parser", "grade_text", "read_solution", "run"]
+
+MAX_SOURCE_BYTES = 256 * 1024
+CELL = "latency_stats"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add ``try FILE [--seed-file FILE] [--isolation KIND] [--json]``."""
+    parser = subparsers.add_parser(
+        "try",
+        help="grade one latency_stats file as hidden grading would",
+        description="Run FILE as the solution cell behind the wall, ask it the hidden inputs, and judge its answers.",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE.py", help="Python that defines latency_stats")
+    parser.add_argument(
+        "--seed-file", type=Path, metavar="FILE", help="the course's seed (default: the checkout's own)"
+    )
+    one_box.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the items; 0 whenever the file could be graded, whatever its points."""
+    source = read_solution(args.file)
+    seed = fixtures.course_seed(args.seed_file)
+    with one_box.open_for(args) as box:
+        items, flags = grade_text(source, seed, box)
+        isolation = box.isolation
+    if args.json:
+        print(json.dumps(as_json(items, isolation), indent=1))
+    else:
+        print("\n".join(result_lines(items, flags, str(isolation.get("kind")))))
+    return 0
+
+
+def read_solution(path: Path) -> str:
+    """The text of a Python file; one-line errors for what is none."""
+    if path.suffix == ".ipynb":
+        raise InputError(f"{path} is a notebook: expected a Python file; put the solution cell's text into a .py file")
+    if path.is_dir():
+        raise FileError(f"{path} is a folder: expected a Python file; name the file in it")
+    content = read_bytes(path, MAX_SOURCE_BYTES)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise EvidenceError(
+            f"{path} is not UTF-8 text (byte {error.start}): expected Python source; save it as UTF-8"
+        ) from error
+
+
+def grade_text(source: str, seed: str, box: Any) -> tuple[list[ItemResult], list[Flag]]:
+    """Run ``source`` as the solution cell in ``box`` and judge its answers to the seed's hidden inputs."""
+    hidden = fixtures.load(seed)
+    run = box.run([{"id": CELL, "source": source}], calls=stats_checks.calls(hidden))
+    why = (run.stopped or {}).get("message", "")
+    return stats_checks.judge(hidden, run.answers, run.asked, source, why)
