@@ -9,7 +9,7 @@ from typing import Any
 from deep_learning_cases import artefacts, conv, data, files, machine, noise, timing
 from deep_learning_cases.errors import DeepLearningCasesError
 
-__all__ = ["examine", "findings", "lines"]
+__all__ = ["examine", "findings", "lines", "random_model"]
 
 Facts = dict[str, Any]
 
@@ -216,7 +216,7 @@ def _noise(place: Path) -> tuple[Facts | None, str | None]:
         if (place / artefacts.DATA).is_file() and (place / artefacts.FP32).is_file():
             return noise.measure(place, trials=1, rounds=AA_ROUNDS), None
         with tempfile.TemporaryDirectory() as temporary:
-            _random_model(Path(temporary))
+            random_model(Path(temporary))
             return noise.measure(temporary, trials=1, rounds=AA_ROUNDS), None
     except DeepLearningCasesError as error:
         return None, str(error)
@@ -224,7 +224,7 @@ def _noise(place: Path) -> tuple[Facts | None, str | None]:
         return None, f"{type(error).__name__}: {error}"
 
 
-def _random_model(folder: Path) -> None:
+def random_model(folder: Path) -> None:
     """A network of the lab's shape and images to give it: what they say does not matter, how long it takes does."""
     import numpy as np
 
