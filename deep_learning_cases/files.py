@@ -7,6 +7,7 @@ peak memory that it reports: they are imported where they are used.
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "parse_json",
     "read_bytes",
     "read_json",
+    "scratch_folder",
     "sha256_bytes",
     "sha256_file",
     "write_bytes",
@@ -128,6 +130,21 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)  # noqa: PTH108
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder that is removed afterwards, whatever happens; FileError where none can be made or filled."""
+    import tempfile
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="deep-learning-cases-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise FileError(
+            f"no room for temporary files ({error.strerror or error}): expected a writable folder with 1 MB free; "
+            "free space or set TMPDIR"
+        ) from error
 
 
 def _unreadable(path: str | Path, error: OSError) -> FileError:

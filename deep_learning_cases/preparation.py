@@ -1,6 +1,5 @@
 """Steps 1 to 5 of the release lab in one call: data, training, saving, export, quantization; and that they agree."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ def build(folder: str | Path, seed: int = 1729, progress: bool | None = None) ->
     The folder is made if need be; each file is written whole, and none before all of them are known to be good.  The
     same seed gives the same bytes on one machine.  Returns ``{"seed", "images", "parameters", "files": {name: {"file",
     "sha256", "bytes"}}, "accuracy": {"fp32", "int8"} (fractions of the test split), "largest_logit_difference":
-    {"onnxruntime", "numpy", "pytorch"}, "logit_difference_limit"}``; the differences are to the trained network before
-    it was saved, over all test images.
+    {"onnxruntime", "numpy", "pytorch"}, "logit_difference_limit", "changed_predictions": {engine: images}}``; the
+    last three compare each engine's float32 network with the one before it was saved, over all test images.
     Raises FileError, MissingDependencyError without PyTorch, and ModelError if the network is worse than 97 % or the
     engines differ by more than 1e-3.
     """
@@ -43,11 +42,12 @@ def build(folder: str | Path, seed: int = 1729, progress: bool | None = None) ->
     }
     images, labels = data.normalise(dataset.test.images), dataset.test.labels
     trained = network.logits(model, images)
-    with tempfile.TemporaryDirectory(prefix="build-") as scratch:
+    with files.scratch_folder() as scratch:
         for name, content in contents.items():
-            files.write_bytes(Path(scratch, name), content)
-        differences = _differences(Path(scratch), images, trained)
-        int8 = engines.open_engine(Path(scratch, artefacts.INT8)).run(images)
+            files.write_bytes(scratch / name, content)
+        reloaded = _reloaded(scratch, images)
+        int8 = engines.open_engine(scratch / artefacts.INT8).run(images)
+    differences = {engine: float(np.abs(logits - trained).max()) for engine, logits in reloaded.items()}
     accuracy = {"fp32": network.accuracy(trained, labels), "int8": network.accuracy(int8, labels)}
     _judge(accuracy["fp32"], differences)
     _write(folder, contents)
@@ -59,19 +59,21 @@ def build(folder: str | Path, seed: int = 1729, progress: bool | None = None) ->
         "accuracy": accuracy,
         "largest_logit_difference": differences,
         "logit_difference_limit": LARGEST_LOGIT_DIFFERENCE,
+        "changed_predictions": {
+            engine: int((logits.argmax(axis=1) != trained.argmax(axis=1)).sum()) for engine, logits in reloaded.items()
+        },
     }
 
 
-def _differences(folder: Path, images: NDArray[np.float32], trained: NDArray[np.float32]) -> dict[str, float]:
-    """The network reloaded from its files by each engine: the largest difference of any logit to the trained one."""
+def _reloaded(folder: Path, images: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    """The logits of the float32 network as each engine reads it from its file."""
     saved = artefacts.read_weights(folder / artefacts.WEIGHTS)
-    again = {
+    return {
         "onnxruntime": engines.open_engine(folder / artefacts.FP32).run(images),
         "numpy": engines.open_engine(folder / artefacts.WEIGHTS, "numpy").run(images),
         # Not through its engine: that would leave PyTorch with one thread in the process that called us.
         "pytorch": network.logits(network.from_weights(saved), images),
     }
-    return {engine: float(np.abs(logits - trained).max()) for engine, logits in again.items()}
 
 
 def _judge(accuracy: float, differences: dict[str, float]) -> None:

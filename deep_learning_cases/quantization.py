@@ -3,7 +3,6 @@
 import contextlib
 import io
 import logging
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,32 +33,42 @@ def quantize_static(
     content = model if isinstance(model, bytes) else files.read_bytes(model)
     check_onnx_bytes(content, "the model to quantize" if isinstance(model, bytes) else str(model))
     _check_images(calibration_images)
-    import onnx
-    from onnxruntime import quantization as ort
-
-    with tempfile.TemporaryDirectory(prefix="quantize-") as folder, _quiet():
-        prepared, result = Path(folder, "prepared.onnx"), Path(folder, "int8.onnx")
-        ort.quant_pre_process(
-            onnx.load_model_from_string(content),
-            str(prepared),
-            skip_symbolic_shape=True,  # it needs SymPy and finds nothing in a network of fixed shapes
-        )
-        ort.quantize_static(
-            str(prepared),
-            str(result),
-            _Batches(calibration_images),
-            quant_format=ort.QuantFormat.QDQ,
-            per_channel=True,
-            activation_type=ort.QuantType.QUInt8,
-            weight_type=ort.QuantType.QInt8,
-            calibrate_method=ort.CalibrationMethod.MinMax,
-        )
-        quantized = onnx.load_model_from_string(result.read_bytes()).SerializeToString(deterministic=True)
+    with files.scratch_folder() as folder, _quiet():
+        try:
+            quantized = _quantize(content, calibration_images, folder)
+        except OSError:
+            raise
+        except Exception as error:  # the quantizer raises whatever its parts raise
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            raise ModelError(f"the model cannot be quantized ({reason}): expected a float32 classifier") from error
     if len(quantized) > max_bytes:
         raise ModelError(
             f"the int8 model has {len(quantized)} bytes: expected at most {max_bytes}; quantize a smaller network"
         )
-    return bytes(quantized)
+    return quantized
+
+
+def _quantize(content: bytes, images: NDArray[np.float32], folder: Path) -> bytes:
+    import onnx
+    from onnxruntime import quantization as ort
+
+    prepared, result = folder / "prepared.onnx", folder / "int8.onnx"
+    ort.quant_pre_process(
+        onnx.load_model_from_string(content),
+        str(prepared),
+        skip_symbolic_shape=True,  # it needs SymPy and finds nothing in a network of fixed shapes
+    )
+    ort.quantize_static(
+        str(prepared),
+        str(result),
+        _Batches(images),
+        quant_format=ort.QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=ort.QuantType.QUInt8,
+        weight_type=ort.QuantType.QInt8,
+        calibrate_method=ort.CalibrationMethod.MinMax,
+    )
+    return bytes(onnx.load_model_from_string(result.read_bytes()).SerializeToString(deterministic=True))
 
 
 class _Batches:

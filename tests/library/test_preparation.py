@@ -31,6 +31,7 @@ def test_accuracy_and_sizes_reach_what_the_lab_promises(built_once):
     assert 70_000 <= facts["files"][artefacts.FP32]["bytes"] <= 80_000
     assert set(facts["largest_logit_difference"]) == {"onnxruntime", "numpy", "pytorch"}
     assert max(facts["largest_logit_difference"].values()) <= facts["logit_difference_limit"] == 1e-3
+    assert facts["changed_predictions"] == {"onnxruntime": 0, "numpy": 0, "pytorch": 0}
 
 
 def test_the_stated_accuracy_is_that_of_the_saved_models(built_once):

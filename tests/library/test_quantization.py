@@ -75,3 +75,20 @@ def test_a_file_that_is_no_model_or_too_large_a_result_is_refused(fp32, random_i
         quantization.quantize_static(tmp_path / "nothing.onnx", random_images)
     with pytest.raises(ModelError, match=r"the int8 model has .* bytes: expected at most 20000"):
         quantization.quantize_static(fp32, random_images, max_bytes=20_000)
+
+
+def test_no_room_for_temporary_files_is_named(fp32, random_images, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(FileError, match="no room for temporary files"):
+        quantization.quantize_static(fp32, random_images)
+
+
+def test_what_the_quantizer_cannot_do_is_one_clear_error(fp32, random_images, monkeypatch):
+    from onnxruntime import quantization as ort
+
+    def fail(*_arguments, **_settings):
+        raise RuntimeError("no\nway")
+
+    monkeypatch.setattr(ort, "quantize_static", fail)
+    with pytest.raises(ModelError, match=r"cannot be quantized \(no way\)"):
+        quantization.quantize_static(fp32, random_images)

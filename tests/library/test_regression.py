@@ -229,6 +229,14 @@ def test_a_damaged_folder_is_one_clear_error_and_the_old_record_stays(built, fil
     assert (built / artefacts.REGRESSION).read_text() == "old"
 
 
+@pytest.mark.parametrize("file", [artefacts.DATA, artefacts.INT8])
+def test_a_huge_file_is_refused_unread(built, file):
+    with (built / file).open("wb") as stream:
+        stream.truncate(2**40)  # a hole: it takes no room on the disk, and would take a terabyte in memory
+    with pytest.raises(EvidenceError, match=f"{file} is larger than"):
+        regression.recompute(built)
+
+
 def test_external_data_is_refused_before_a_runtime_opens_it(built, monkeypatch):
     model = onnx.load(built / artefacts.INT8)
     onnx.save(model, built / artefacts.INT8, save_as_external_data=True, location="more.bin", size_threshold=0)
