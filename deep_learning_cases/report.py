@@ -22,6 +22,7 @@ _DARK = """
   }
 }
 @page { margin: 15mm; }
+@media print { html { font-size: 10pt; } }
 html { background: #fff; }
 body { margin: 0; }
 """

@@ -14,7 +14,7 @@ from deep_learning_cases.report_link import SOURCES
 __all__ = ["Facts", "Row", "rows_of"]
 
 _DRAWN = ("benchmark_record", "benchmark_linkage", "regression")
-"""Areas that a report cannot do without: where they are damaged, or of another model, there is nothing sound to draw."""
+"""Areas that a report cannot do without: where they are damaged or of another model there is nothing to draw."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ def _header(facts: Facts) -> str:
         f"The {CANDIDATE} file is {100 * sizes[CANDIDATE] / sizes[BASELINE]:.0f} % of the size of {BASELINE}, "
         f"{_loss_words(lost)}, and on the machine below it is {speeds}."
     )
-    return f'<header>\n<h1>May the smaller model ship?</h1>\n<div>{chips}</div>\n<p class="lead">{_text(lead)}</p>\n</header>'
+    heading = f"<h1>May the smaller model ship?</h1>\n<div>{chips}</div>"
+    return f'<header>\n{heading}\n<p class="lead">{_text(lead)}</p>\n</header>'
 
 
 def _findings(facts: Facts) -> str:
@@ -78,11 +79,11 @@ def _scope(facts: Facts) -> str:
 def _table(facts: Facts) -> str:
     return f"""<h2>The numbers</h2>
 {_numbers(facts.benchmark, facts.regression)}
-<p class="note">p50 is the median, p95 the nearest rank (the ceil(0.95 n)-th smallest), both over the merged raw timings of
-all rounds. Below each percentile stands its 95 % order-statistic interval; below the accuracy its 95 % interval. Timings
-of one process hang together, so take the intervals as the least uncertainty. Peak memory is the whole measuring
-process, Python and runtime included; a smaller file need not make it smaller. These numbers hold for the machine
-below.</p>"""
+<p class="note">p50 is the median, p95 the nearest rank (the ceil(0.95 n)-th smallest), both over the merged raw
+timings of all rounds. Below each percentile stands its 95 % order-statistic interval; below the accuracy its 95 %
+interval. Timings of one process hang together, so take the intervals as the least uncertainty. Peak memory is the
+whole measuring process, Python and runtime included; a smaller file need not make it smaller. These numbers hold for
+the machine below.</p>"""
 
 
 def _numbers(record: dict[str, Any], regression: dict[str, Any] | None) -> str:
@@ -114,11 +115,12 @@ round.</p>"""
 
 def _comparison_card(record: dict[str, Any], size: int) -> str:
     result = compare_models(record, size)
-    interval = (
-        f"95 % interval {result['low']:.2f} to {result['high']:.2f}" if is_number(result["low"]) else result["reason"]
-    )
+    interval = result["reason"]
+    if is_number(result["low"]):
+        interval = f"95 % interval {result['low']:.2f} to {result['high']:.2f}"
+    verdict = result["verdict"]
     return (
-        f'<div class="card"><h3>Batch {size}</h3><p class="big {result["verdict"]}">{_verdict_word(result["verdict"])}</p>'
+        f'<div class="card"><h3>Batch {size}</h3><p class="big {verdict}">{_verdict_word(verdict)}</p>'
         f"<p>{CANDIDATE} takes {result['ratio']:.2f} times the time of {BASELINE}<br>"
         f'<span class="note">{_text(interval)}, {_plural(result["rounds"], "round")}</span></p></div>'
     )
@@ -151,10 +153,16 @@ def _predictions(facts: Facts) -> str:
 def _figures(facts: Facts) -> str:
     drawn = plots.pictures(facts.benchmark)
     groups = {
-        "Every timing, in order": ("order-", "Nothing is dropped. A drift, a slow start or a burst of other work shows here and in no average."),
-        "How the timings are distributed": ("distribution-", "Read across: the share of calls that were done within so many microseconds."),
+        "Every timing, in order": (
+            "order-",
+            "Nothing is dropped. Drift, a slow start, a burst of other work: visible here, in no average.",
+        ),
+        "How the timings are distributed": (
+            "distribution-",
+            "Read across: the share of calls that were done within so many microseconds.",
+        ),
         "Size against speed": ("size-speed-", "A small file is one thing, a fast model another."),
-    }  # fmt: skip
+    }
     sections = []
     for heading, (prefix, words) in groups.items():
         figures = "\n".join(_figure(picture) for picture in drawn if picture.name.startswith(prefix))
@@ -181,7 +189,7 @@ def _processes(facts: Facts) -> str:
         ]
         rows.append(_row(f"Round {run['round']}, {_text(run['model'])}", cells))
     heads = ["Process", "Cold start, ms", "Peak memory, MB", "Load before", "Started"]
-    words = "Cold start is loading the model and the first call; it is no part of the timings. In the order run, times in UTC."
+    words = "In the order run, times in UTC. Cold start: loading the model and the first call, no part of the timings."
     return f"<h2>The processes</h2>\n{_html_table(heads, rows, words)}"
 
 
@@ -207,7 +215,7 @@ def _machine(record: dict[str, Any], heading: str = "h2") -> str:
         ("Architecture", look(place, "cpu", "architecture")),
         ("Cores usable", look(place, "cores", "usable")),
         ("Memory", f"{memory / 2**30:.1f} GiB" if is_number(memory) else None),
-        ("Governor", ", ".join(map(str, look(place, "governors") or [])) or None),
+        ("Governor", _joined(look(place, "governors"))),
         ("System", " ".join(str(look(place, "os", key) or "") for key in ("system", "release"))),
         ("Python", look(place, "python", "version")),
         ("Libraries", ", ".join(f"{k} {v}" for k, v in libraries.items()) if isinstance(libraries, dict) else None),
@@ -216,8 +224,8 @@ def _machine(record: dict[str, Any], heading: str = "h2") -> str:
         ("Measured at", record["created_at"]),
     ]
     flags = look(place, "cpu", "flags")
-    wanted = [flag for flag in flags if str(flag) in _FLAGS] if isinstance(flags, list) else []
-    entries.insert(2, ("For int8", ", ".join(map(str, wanted)) or None))
+    wanted = [flag for flag in flags if str(flag) in _FLAGS] if isinstance(flags, list) else None
+    entries.insert(2, ("Eight-bit units", _joined(wanted)))
     return f"<{heading}>The machine</{heading}>\n{_list(entries)}"
 
 
@@ -305,6 +313,10 @@ def _list(entries: Iterable[tuple[str, Any]]) -> str:
         f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in entries if value not in (None, "", " ")
     )
     return f"<dl>{items}</dl>"
+
+
+def _joined(values: Any) -> str | None:
+    return ", ".join(map(str, values)) if isinstance(values, list) and values else None
 
 
 def _percentile(value: float, interval: stats.PercentileInterval) -> str:

@@ -10,10 +10,10 @@ from deep_learning_cases.benchmark_check import benchmark_tree, shared_processes
 from deep_learning_cases.checks import finding, judge
 from deep_learning_cases.evidence import Evidence, Finding
 from deep_learning_cases.expectation import TEXT, TIME, look
+from deep_learning_cases.target_measure import SCHEMA
 
-__all__ = ["SCHEMA", "accepted", "target_findings"]
+__all__ = ["accepted", "target_findings"]
 
-SCHEMA = "deep-learning-cases/target_benchmark/1"
 AREA = "target_benchmark"
 
 
