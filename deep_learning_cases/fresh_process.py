@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 from deep_learning_cases import errors, files, machine
@@ -38,27 +40,15 @@ def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | No
     """
     if command is None:
         command = (sys.executable or "python", *COMMAND)
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=child_environment(job.get("threads", 1)),
-        )
-    except OSError as error:
-        raise MeasurementError(
-            f"cannot start {command[0]} ({error.strerror}): expected a Python interpreter; check the installation"
-        ) from error
-    try:
+        with _interrupt_held():
+            process = _start(command, job)
         answer, complaint = _talk(process, (json.dumps(job) + "\n").encode("ascii"), timeout_s)
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):  # the job may still wait in the buffer of a dead process
-                stream.close()  # type: ignore[union-attr]
+        if process is not None:
+            with _interrupt_held():
+                _end(process)
     return _understood(answer, complaint, process.returncode)
 
 
@@ -68,6 +58,46 @@ def child_environment(threads: int) -> dict[str, str]:
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([library, inherited] if inherited else [library])
     return os.environ | dict.fromkeys(machine.THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": path}
+
+
+def _start(command: Sequence[str], job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env=child_environment(job.get("threads", 1))
+        )
+    except OSError as error:
+        raise MeasurementError(
+            f"cannot start {command[0]} ({error.strerror}): expected a Python interpreter; check the installation"
+        ) from error
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        with contextlib.suppress(OSError):  # the job may still wait in the buffer of a dead process
+            if stream is not None:
+                stream.close()
+
+
+@contextlib.contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done: inside ``Popen`` it would lose a process that already runs."""
+    previous = signal.getsignal(signal.SIGINT)
+    # Only the main thread is ever interrupted, and only a handler that Python knows can be put back.
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        if held:
+            previous(*held[0])
 
 
 def _talk(process: "subprocess.Popen[bytes]", job: bytes, timeout_s: float) -> tuple[bytes, bytes]:

@@ -316,6 +316,27 @@ def test_measuring_needs_neither_the_schema_validator_nor_the_progress_bar():
     assert output.stdout.strip() == "[]"
 
 
+def test_the_kit_s_modules_measure_with_numpy_and_onnx_runtime_alone(folder, tmp_path):
+    library = tmp_path / "kit" / "deep_learning_cases"
+    library.mkdir(parents=True)
+    for name in bench.KIT_MODULES:
+        source = Path(bench.__file__).parent / f"{name}.py"
+        (library / source.name).write_bytes(source.read_bytes())
+    # Python imports this by itself at start, in both processes.
+    (library.parent / "sitecustomize.py").write_text(
+        "import sys\n"
+        "for name in ('jsonschema', 'tqdm', 'onnx', 'sklearn', 'scipy', 'torch', 'matplotlib'):\n"
+        "    sys.modules[name] = None\n"
+    )
+    command = [sys.executable, "-m", "deep_learning_cases.bench", str(folder)]
+    environment = os.environ | {"PYTHONPATH": str(library.parent)}
+    output = subprocess.run(command, capture_output=True, text=True, cwd=library.parent, env=environment)
+    assert (output.returncode, output.stderr) == (0, "")
+    record = files.read_json(folder / "benchmark.json")
+    assert schemas.violations(record, "benchmark") == []
+    assert record["summary"]["int8"]["32"]["n"] == 300
+
+
 def test_a_module_of_the_student_s_folder_is_not_imported_instead(folder, monkeypatch):
     (folder / "numpy.py").write_text("raise SystemExit('shadowed')")
     monkeypatch.chdir(folder)

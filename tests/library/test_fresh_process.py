@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -99,6 +100,25 @@ def test_ctrl_c_leaves_no_process(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)", timeout_s=60)
     assert not Path(f"/proc/{note.read_text()}").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks processes up in /proc")
+def test_ctrl_c_while_the_process_starts_leaves_none(monkeypatch):
+    started = []
+    real = subprocess.Popen
+
+    def interrupted(*arguments, **settings):
+        started.append(real(*arguments, **settings))
+        signal.raise_signal(signal.SIGINT)  # the process runs, and nobody outside Popen knows it yet
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run("import time; time.sleep(600)", timeout_s=60)
+    assert started[0].returncode is not None
+    assert not Path(f"/proc/{started[0].pid}").exists()
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sleep is not a command there")
