@@ -46,7 +46,7 @@ PRAISE = {
         "Size, accuracy, latency and decision follow from the files. The limit is for the file: the memory of the "
         "process hardly moves with it."
     ),
-    "release_claims": "The claims stay inside what this evidence can carry; the rest is handed over to the real device.",
+    "release_claims": "The claims stay within what this evidence can carry; the rest is left to the real device.",
 }
 
 

@@ -76,7 +76,7 @@ def judge(
 ) -> tuple[list[ItemResult], list[Flag]]:
     """Points for the answers, by call id, that the sandbox brought back.
 
-    ``reached`` is false if the run was stopped before the questions were asked, and ``why`` says what stopped it;
+    ``reached`` is false if the run was stopped before the questions were asked, and ``why`` says what ended it;
     ``source`` is the student's code and serves messages and flags only.
     """
     proper = [read(fixture, answers.get(fixture.id)) for fixture in fixtures if not fixture.bad]
@@ -89,7 +89,7 @@ def judge(
         )
     whole = _whole(proper, reached, source, used_library)
     if whole:
-        message = sentences(whole, "the answer") + (f" ({why})" if why and whole == "stopped" else "")
+        message = sentences(whole, "the answer") + (f" ({why})" if why and whole in ("stopped", "no-function") else "")
         return [ItemResult.of(item, 0, message, whole) for item in STATS_ITEMS], flags
     values = _values(proper)
     earned = any(

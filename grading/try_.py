@@ -65,5 +65,12 @@ def grade_text(source: str, seed: str, box: Any) -> tuple[list[ItemResult], list
     """Run ``source`` as the solution cell in ``box`` and judge its answers to the seed's hidden inputs."""
     hidden = fixtures.load(seed)
     run = box.run([{"id": CELL, "source": source}], calls=stats_checks.calls(hidden))
-    why = (run.stopped or {}).get("message", "")
-    return stats_checks.judge(hidden, run.answers, run.asked, source, why)
+    return stats_checks.judge(hidden, run.answers, run.asked, source, _ended(run))
+
+
+def _ended(run: Any) -> str:
+    """What ended the cell early, if anything: a limit or an exception of its own, before any hidden input was there."""
+    if run.stopped:
+        return str(run.stopped["message"])
+    errors = [output for output in run.outputs.get(CELL, []) if output.get("output_type") == "error"]
+    return f"the cell raised {errors[0].get('ename')}" if errors else ""
