@@ -24,11 +24,9 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_notebook
 
 from deep_learning_cases.errors import FileError, InputError
+from grading.skeleton import NAMESPACE
 
-__all__ = ["NAMESPACE", "read_master"]
-
-NAMESPACE = "deep_learning_cases"
-"""Key of our own metadata, in cells and in notebooks."""
+__all__ = ["read_master"]
 
 _ROLES = ("solution", "test", "written", "locked")
 _KNOWN = {*_ROLES, "points", "measures", "lines_to_next_cell"}  # the last is jupytext's own

@@ -91,16 +91,34 @@ def test_labs_hold_no_output_no_version_and_no_clock():
 def test_labs_hold_no_line_of_a_solution(source):
     for name in NOTEBOOKS:
         lab = (LABS / f"{name}.ipynb").read_text()
-        lines = {line.strip() for cell in _notebook(LABS, name)["cells"] for line in _text(cell).splitlines()}
         for marker in ("BEGIN SOLUTION", "END SOLUTION", "HIDDEN", "grading.", "import grading", "latency_summary"):
             assert marker not in lab, (name, marker)
-        for cell in _notebook(source, name)["cells"]:
-            secret = _solution_lines(cell)
-            if _role(cell).get("solution"):
-                assert secret, f"{name}: the solution cell {_role(cell)['grade_id']} has no solution"
-            # Closing brackets and the like stand everywhere; a line is a secret if it says something.
-            leaked = {line for line in secret if len(line) > 6 and line in lines}
-            assert leaked <= {'"""'}, (name, leaked)
+        assert _leaks(_notebook(LABS, name), _notebook(source, name)) == set()
+
+
+def test_a_solution_line_left_in_a_lab_would_be_found(source):
+    lab, answers = _notebook(LABS, STEP7), _notebook(source, STEP7)
+    lab["cells"][-1]["source"] = ["Hint:\n", '"p95_us": samples[math.ceil(0.95 * n) - 1],\n']
+    assert _leaks(lab, answers) == {'"p95_us": samples[math.ceil(0.95 * n) - 1],'}
+
+
+def test_every_solution_cell_has_a_solution_and_every_lab_cell_a_stub(source):
+    stubs = ("# YOUR CODE HERE", "raise NotImplementedError()", "YOUR ANSWER HERE")
+    for name in NOTEBOOKS:
+        for lab, answer in zip(_notebook(LABS, name)["cells"], _notebook(source, name)["cells"], strict=True):
+            assert lab["id"] == answer["id"]
+            if _role(answer).get("solution"):
+                assert _solution_lines(answer), answer["id"]
+                assert any(stub in _text(lab) for stub in stubs), lab["id"]
+            else:
+                assert _text(lab) == _text(answer)
+
+
+def _leaks(lab: dict, answers: dict) -> set[str]:
+    """Lines of solutions that stand in the lab; closing brackets and the like stand everywhere and say nothing."""
+    lines = {line.strip() for cell in lab["cells"] for line in _text(cell).splitlines()}
+    secret = set().union(*(_solution_lines(cell) for cell in answers["cells"]))
+    return {line for line in secret & lines if len(line) > 6}
 
 
 def _solution_lines(cell: dict) -> set[str]:

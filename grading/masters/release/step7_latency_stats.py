@@ -556,9 +556,9 @@ show(figure, "int8 median over float32 median in rounds 1 to 3: " + "; ".join(in
 # %% [markdown]
 # ## The file shrank. Did the process?
 #
-# `peak_rss_bytes` is the most memory that the measuring process ever held: Python, NumPy, the runtime, working
-# buffers, and the model somewhere among them. Before you run the next cell: the file lost more than half its
-# bytes. By how many percent will the peak have dropped?
+# `peak_rss_bytes` is the most memory that the measuring process ever held, in the machine's main memory and not
+# in any GPU's: Python, NumPy, the runtime, working buffers, and the model somewhere among them. Before you run
+# the next cell: the file lost more than half its bytes. By how many percent will the peak have dropped?
 
 # %% locked="memory" measures=true
 for model in ("fp32", "int8"):
@@ -631,4 +631,5 @@ nothing_found("benchmark_summary")  # the four numbers follow from the raw sampl
 # 2. A camera must answer within 1 ms, always. Your p95 is 0.1 ms. What do the other 5 % do, and what have your
 #    300 calls not seen: heat, battery, a busy core, the tenth hour?
 #
-# Save this notebook and go on with `step8_release.ipynb`.
+# Save this notebook and press **Validate** if your Jupyter has that button, or restart and run all: it should go
+# through from top to bottom without a word from the test cells. Then go on with `step8_release.ipynb`.
