@@ -14,6 +14,7 @@ from deep_learning_cases.service_times import ServiceTime
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["Curve", "curves", "latency_against_rate"]
 
@@ -69,13 +70,13 @@ def latency_against_rate(found: Sequence[Curve], objective: Objective, rate_per_
     if not found:
         raise InputError("no curves to draw: expected at least one policy")
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.figure import Figure as NewFigure
     except ImportError as error:
         raise MissingDependencyError("the figure needs matplotlib: install it with: pip install matplotlib") from error
 
     waits = sorted({curve.policy.max_wait_s for curve in found})
     sizes = sorted({curve.policy.max_batch for curve in found})
-    figure = Figure(figsize=(3.4 * len(waits) + 1.0, 3.6), dpi=150, layout="constrained")
+    figure = NewFigure(figsize=(3.4 * len(waits) + 1.3, 3.6), dpi=150, layout="constrained")
     panels = figure.subplots(1, len(waits), sharex=True, sharey=True, squeeze=False)[0]
     for wait, axes in zip(waits, panels, strict=True):
         _dress(axes, objective, rate_per_s)
@@ -83,11 +84,7 @@ def latency_against_rate(found: Sequence[Curve], objective: Objective, rate_per_
         for curve in (one for one in found if one.policy.max_wait_s == wait):
             _draw(axes, curve, *STYLES[sizes.index(curve.policy.max_batch) % len(STYLES)])
     panels[0].set_ylabel(f"p{objective.percent} of time in system, ms")
-    lines = {line.get_label(): line for axes in panels for line in axes.get_lines()}
-    names = [str(size) for size in sizes]
-    figure.legend(
-        [lines[name] for name in names], names, title="largest\nbatch", loc="outside right upper", frameon=False
-    )
+    _explain(figure, panels, [str(size) for size in sizes], rate_per_s is not None)
     caption = (
         f"Dashed: the limit, {1e3 * objective.limit_s:g} ms. Dotted: a policy's capacity; beyond it the queue grows."
     )
@@ -95,6 +92,23 @@ def latency_against_rate(found: Sequence[Curve], objective: Objective, rate_per_
         caption += f" Grey line: the declared rate, {rate_per_s:g}/s."
     return Picture(
         "latency-against-rate", "Latency against arrival rate", caption, _words(found, objective, rate_per_s), figure
+    )
+
+
+def _explain(figure: "Figure", panels: "Iterable[Axes]", names: list[str], with_rate: bool) -> None:
+    """The legend: batch sizes, then what the straight lines are, so that the file explains itself without a caption."""
+    from matplotlib.lines import Line2D
+
+    drawn = {line.get_label(): line for axes in panels for line in axes.get_lines()}
+    straight = {
+        "limit": Line2D([], [], color=INK, linestyle="--", linewidth=1),
+        "capacity": Line2D([], [], color=INK, linestyle=":", linewidth=0.9),
+    }
+    if with_rate:
+        straight["declared rate"] = Line2D([], [], color=FAINT, linewidth=3, alpha=0.5)
+    handles = [drawn[name] for name in names] + list(straight.values())
+    figure.legend(
+        handles, [*names, *straight], title="largest batch", loc="outside right upper", frameon=False, fontsize=9
     )
 
 
