@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from grading.sandbox.conversation import Conversation
-from grading.sandbox.inside import frames
+from grading.sandbox.behind_wall import frames
 from grading.sandbox.limits import Limits
 from grading.sandbox.server_link import Lost, ServerLink
 from grading.sandbox.staged import read_folder, send_files

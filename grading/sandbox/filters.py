@@ -50,8 +50,9 @@ def compiled_filter() -> bytes:
         _add(rules, refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))
     # clone3 hides its flags behind a pointer; glibc falls back to clone when told that it does not exist.
     _add(rules, seccomp.ERRNO(errno.ENOSYS), "clone3")
-    # A network namespace does not cover VSOCK, and netlink or packet sockets are of no use to a notebook.
-    _add(rules, seccomp.ERRNO(errno.EACCES), "socket", seccomp.Arg(0, seccomp.NE, int(socket.AF_UNIX)))
+    # A network namespace does not cover VSOCK, and netlink or packet sockets are of no use to a notebook.  ZeroMQ aborts
+    # its process on other error numbers than this one when it looks for network interfaces.
+    _add(rules, seccomp.ERRNO(errno.EOPNOTSUPP), "socket", seccomp.Arg(0, seccomp.NE, int(socket.AF_UNIX)))
     for request in _TERMINAL_INJECTION:
         _add(rules, refuse, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))
     with tempfile.TemporaryFile() as stream:

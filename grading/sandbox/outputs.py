@@ -38,6 +38,8 @@ class Outputs:
     def message(self, index: int, value: dict[str, Any], size: int) -> None:
         """Take one message of ``size`` bytes into cell ``index``; whatever is malformed is dropped."""
         kind = value.get("type")
+        if not self.cells:
+            return
         if kind == "cut":
             self._cut(index)
             return

@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from grading.sandbox.control_groups import ControlGroup, make_group
-from grading.sandbox.inside import frames
+from grading.sandbox.behind_wall import frames
 from grading.sandbox.limits import Limits
 from grading.sandbox.wall import IsolationUnavailable, Plan, make_plan
 

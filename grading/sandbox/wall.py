@@ -22,7 +22,7 @@ __all__ = ["KINDS", "IsolationUnavailable", "Plan", "make_plan"]
 
 KINDS = ("bubblewrap", "landlock", "none")
 
-_INSIDE = Path(__file__).parent / "inside"
+_INSIDE = Path(__file__).parent / "behind_wall"
 _HOME = "/home/student"
 _SERVER_HOME = "/run/server"
 _CODE, _LIBRARY = "/lab/sandbox", "/lab/lib"
@@ -65,6 +65,7 @@ def make_plan(kind: str, limits: Limits, control_fd: int, box: int, control_grou
     filter_program = b"" if kind == "none" else _filter()
     builder = {"bubblewrap": _bubblewrap, "landlock": _landlock, "none": _none}[kind]
     plan = builder(limits, control_fd, box, filter_program)
+    plan.kind = kind
     plan.config |= {
         "kind": kind,
         "limits": limits.to_dict(),
@@ -108,7 +109,7 @@ def _bubblewrap(limits: Limits, control_fd: int, box: int, program: bytes) -> Pl
     environment = _environment(_HOME, sys.prefix)
     for name, value in environment.items():
         command += ["--setenv", name, value]
-    command += ["--chdir", "/", "--", sys.executable, "-I", "-S", "-B", f"{_CODE}/server.py", str(control_fd)]
+    command += ["--chdir", "/", "--", sys.executable, "-I", "-S", "-B", f"{_CODE}/behind_wall/server.py", str(control_fd)]
     config = {
         "path": _module_path(_LIBRARY),
         "environment": _server_environment(_SERVER_HOME),
@@ -138,14 +139,14 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
     for name in ("fonts", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"):
         arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     arguments += files.arguments()
-    for folder in _parents(Path(_CODE), Path(_LIBRARY, "x"), *_python_folders()):
+    for folder in _parents(Path(_CODE, "x"), Path(_LIBRARY, "x"), *_python_folders()):
         arguments += ["--perms", "0755", "--dir", str(folder)]
     for folder in _python_folders():
         arguments += ["--ro-bind", str(folder), str(folder)]
     course = _course_folder()
     if any(folder in course.parents or folder == course for folder in (Path("/usr"), *_python_folders())):
         arguments += ["--tmpfs", str(course)]
-    arguments += ["--ro-bind", str(_INSIDE), _CODE, "--ro-bind", str(_library_folder()), f"{_LIBRARY}/deep_learning_cases"]
+    arguments += ["--ro-bind", str(_INSIDE), f"{_CODE}/behind_wall", "--ro-bind", str(_library_folder()), f"{_LIBRARY}/deep_learning_cases"]
     size = str(limits.folder_mb * 1024 * 1024)
     arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm"]
     arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--perms", "1777", "--size", size, "--tmpfs", _HOME]
@@ -210,23 +211,22 @@ def _font_cache() -> Path | None:
 
 
 def _landlock(limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
-    sys_path = str(_INSIDE)
     version = _landlock_version()
     if version < 1:
         raise IsolationUnavailable(
             "this kernel offers no Landlock: expected Linux 5.13 or later with Landlock on; use bubblewrap or another machine"
         )
     plan = _plain(limits, control_fd, box, change_user=os.geteuid() == 0)
-    folder = str(plan.folder)
+    assert plan.folder is not None
     reading = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/fonts", "/etc/alternatives", "/etc/ld.so.cache"]
     reading += ["/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/proc/self", "/proc/cpuinfo"]
-    reading += ["/proc/meminfo", "/proc/stat", "/proc/version", "/sys/devices/system/cpu", sys_path]
-    reading += [str(path) for path in _python_folders()] + [str(plan.notes["library"])]
+    reading += ["/proc/meminfo", "/proc/stat", "/proc/version", "/sys/devices/system/cpu"]
+    reading += [str(path) for path in _python_folders()] + [str(plan.folder / "lib"), str(plan.folder / "code")]
     plan.config |= {
         "filter": program.hex(),
         "landlock": {
             "read_only": reading,
-            "read_write": [folder],
+            "read_write": [str(plan.folder / "home")],
             "devices": ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"],
         },
     }
@@ -241,16 +241,18 @@ def _none(limits: Limits, control_fd: int, box: int, _program: bytes) -> Plan:
 def _plain(_limits: Limits, control_fd: int, box: int, change_user: bool) -> Plan:
     """A server without own mounts: its work folder is a scratch folder of the machine's."""
     folder = Path(tempfile.mkdtemp(prefix="grading-sandbox-"))
-    home, server_home, library = folder / "home", folder / "server", folder / "lib"
+    home, server_home, library, code = (folder / name for name in ("home", "server", "lib", "code"))
     for path in (home, server_home, library):
         path.mkdir()
-    # A copy, so that no path leads from the library to the course that it lies in.
-    shutil.copytree(_library_folder(), library / "deep_learning_cases", ignore=shutil.ignore_patterns("__pycache__"))
+    # Copies, so that no path leads from them to the course that they lie in.
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(_library_folder(), library / "deep_learning_cases", ignore=without)
+    shutil.copytree(_INSIDE, code / "behind_wall", ignore=without)
     uid = _slot_uid(box) if change_user else os.geteuid()
     if change_user:
         os.chown(home, uid, uid)
         folder.chmod(0o755)
-    command = [sys.executable, "-I", "-S", "-B", str(_INSIDE / "server.py"), str(control_fd)]
+    command = [sys.executable, "-I", "-S", "-B", str(code / "behind_wall" / "server.py"), str(control_fd)]
     config = {
         "path": _module_path(str(library)),
         "environment": _server_environment(str(server_home)),
@@ -267,7 +269,7 @@ def _plain(_limits: Limits, control_fd: int, box: int, change_user: bool) -> Pla
         "filter": "",
     }
     environment = _environment(str(home / "student"), sys.prefix) | {"TMPDIR": str(home / "student")}
-    return Plan("landlock", command, environment, config, folder=folder, notes={"library": library})
+    return Plan("landlock", command, environment, config, folder=folder)
 
 
 def _landlock_version() -> int:

@@ -19,12 +19,14 @@ from typing import Any
 
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import frames
+    code = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.insert(0, code)
+    from behind_wall import frames
 
     config, _ = frames.receive(control)
-    sys.path[:] = [sys.path[0], *config["path"]]
+    sys.path[:] = [code, *config["path"]]
     sys.prefix = sys.exec_prefix = config["prefix"]
+    sys.executable = config["executable"]
     Server(control, config).start()
 
 
@@ -32,8 +34,8 @@ class Server:
     """Forks children on request; ``warm`` decides what they find loaded."""
 
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
-        import frames
-        import privileges
+        from behind_wall import frames
+        from behind_wall import privileges
 
         self.frames, self.privileges = frames, privileges
         self.control, self.config = control, config
@@ -73,8 +75,9 @@ class Server:
 
         with contextlib.suppress(ImportError):
             import deep_learning_cases.stats  # noqa: F401
-        import kernel
+        from behind_wall import cold, compute, kernel, landlock, report  # noqa: F401 - loaded before the path is hidden
 
+        sys.path.pop(0)
         os.makedirs(os.environ["HOME"], exist_ok=True)
         home = os.getcwd()
         os.chdir("/")
@@ -202,7 +205,7 @@ class Server:
             privileges.become(config["uid"], config["gid"], config["keep_search"])
         privileges.adopt_orphans()
         if rules is not None:
-            import landlock
+            from behind_wall import landlock
 
             landlock.restrict(rules)
             os.close(rules)
@@ -218,7 +221,7 @@ class Server:
         """Made in each child: /proc/self is then the child's own folder and nobody else's."""
         if self.config["kind"] != "landlock":
             return None
-        import landlock
+        from behind_wall import landlock
 
         paths = self.config["landlock"]
         return landlock.ruleset(paths["read_only"], paths["read_write"], paths["devices"])
@@ -227,12 +230,12 @@ class Server:
         self.kernel.run(channel, request | {"shielded": self.config["shielded"]})
 
     def _child_cold(self, channel: socket.socket, request: dict[str, Any]) -> None:
-        import cold
+        from behind_wall import cold
 
         cold.run(channel, request | {"shielded": self.config["shielded"]})
 
     def _child_compute(self, channel: socket.socket, request: dict[str, Any]) -> None:
-        import compute
+        from behind_wall import compute
 
         compute.run(channel, request)
 
@@ -392,7 +395,7 @@ class Server:
             try:
                 os.close(reader)
                 self._confine()
-                import report
+                from behind_wall import report
 
                 os.write(writer, json.dumps(report.look()).encode()[:60000])
             except BaseException as error:

@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import frames
-import kernel
+from behind_wall import frames
+from behind_wall import kernel
 
 
 def run(channel: socket.socket, request: dict[str, Any]) -> None:

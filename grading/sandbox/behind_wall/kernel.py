@@ -21,8 +21,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import calls
-import frames
+from behind_wall import calls
+from behind_wall import frames
 
 # The debugger wants threads and a port of its own; a graded notebook is not debugged.
 _no_debugger = ModuleType("ipykernel.debugger")

@@ -12,7 +12,7 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _PR_CAP_AMBIENT_CLEAR_ALL, _PR_SET_KEEPC
 _PR_CAPBSET_DROP = 24
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
-CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID = 2, 5, 6, 7
+CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 2, 5, 6, 7, 8
 MEGABYTE = 1024 * 1024
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -55,6 +55,8 @@ def set_capabilities(capabilities: int) -> None:
 
 def shrink(capabilities: int) -> None:
     """Empty the bounding set, for this process and all it starts, then keep ``capabilities`` alone."""
+    # In this order: what is to be inheritable must be named while the bounding set still holds it.
+    set_capabilities(capabilities | 1 << CAP_SETPCAP)
     for number in range(64):
         with contextlib.suppress(OSError):
             prctl(_PR_CAPBSET_DROP, number)
