@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from grading.case import Case, true_answer
 from grading.fixtures import Fixture
-from grading.mistake_rules import Case, true_answer
 from grading.mistakes import Value
 
 __all__ = ["QUANTITIES", "Reading", "read"]

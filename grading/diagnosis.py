@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grading.mistake_rules import Case, true_answer
+from grading.case import Case, true_answer
 from grading.mistakes import RAISED, Memo, Value, Variant, variants
 
 __all__ = ["RELATIVE_TOLERANCE", "Diagnosis", "close", "diagnose"]

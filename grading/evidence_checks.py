@@ -55,31 +55,44 @@ def judge(
 ) -> tuple[list[ItemResult], list[Flag]]:
     """Points from findings ({"area", "file", "pointer", "message", "redo"}); flags from ``record``, the benchmark.json.
 
-    ``record`` is None where it could not be read: then nothing that rests on it counts, whatever the findings say.
+    ``record`` is None where it could not be read; a check that says nothing of that has not looked.
     """
+    if record is None and not any(str(finding.get("area")).startswith("benchmark") for finding in findings):
+        gone = {"file": BENCHMARK, "message": "cannot be read", "redo": "run the measurement again"}
+        findings = [*findings, *({"area": area, **gone} for area in EVIDENCE_ITEMS if area.startswith("benchmark"))]
     items = []
     for item, areas in AREAS.items():
         found = [finding for finding in findings if finding.get("area") in areas]
-        if record is None and item.startswith("benchmark_") and not found:
-            found = [{"file": BENCHMARK, "message": "cannot be read", "redo": "run the measurement again"}]
         items.append(ItemResult.of(item, 0, _message(found)) if found else ItemResult.of(item, 1, PRAISE[item]))
     return items, evidence_flags(record) if record is not None else []
 
 
 def judge_folder(folder: str | Path, box: Any) -> tuple[list[ItemResult], list[Flag]]:
     """Check a staged evidence folder behind ``box``'s wall and judge it here; never raises for what it holds."""
-    from grading.sandbox import ComputeFailed
-
     folder = Path(folder)
     if not folder.is_dir():
         return unreadable("there is no evidence folder: run the notebooks' cells from the first to the last"), []
-    try:
-        findings = box.compute(CHECK, folder)
-    except ComputeFailed as error:
-        return unreadable(f"the evidence could not be checked: {error}"), []
-    if not isinstance(findings, list) or not all(isinstance(finding, dict) for finding in findings):
-        return unreadable("the evidence could not be checked: the check gave no findings"), []
+    findings, failure = _findings(folder, box)
+    if findings is None:
+        reason = f"the evidence could not be checked: {failure}"
+        return unreadable(reason), [Flag("evidence-not-checked", _shorten(f"{reason}; grade it again or by hand"))]
     return judge(findings, _record(folder))
+
+
+def _findings(folder: Path, box: Any) -> tuple[list[dict[str, Any]] | None, str]:
+    """What the check found, or None and why not.  A second try tells a lost sandbox from files that end every check."""
+    from grading.sandbox import ComputeFailed
+
+    failure = "the check gave no findings"
+    for _ in range(2):
+        try:
+            findings = box.compute(CHECK, folder)
+        except ComputeFailed as error:
+            failure = str(error)
+            continue
+        if isinstance(findings, list) and all(isinstance(finding, dict) for finding in findings):
+            return findings, ""
+    return None, failure
 
 
 def unreadable(reason: str) -> list[ItemResult]:

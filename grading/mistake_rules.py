@@ -9,41 +9,14 @@ A function may raise, as the mistaken code would: an index past the end, a mean 
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from deep_learning_cases import stats
+from grading.case import SPLITS, Case, Finish, Rule, Samples, nearest_rank, sample_spread, spread
 
-__all__ = ["FINISHES", "RULES", "VIEWS", "Case", "true_answer"]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One question put to the student's function, with what the function itself answered for the other quantities."""
-
-    samples: tuple[float, ...]
-    batch_size: int
-    own: dict[str, float] = field(default_factory=dict)
-
-
-Samples = Sequence[float]
-View = Callable[[Samples], Samples]
-Rule = Callable[[Samples, Case], float]
-Finish = Callable[[float, Case], float]
-
-
-def true_answer(case: Case) -> dict[str, float]:
-    """The right answer to a proper input, by the library's own definition."""
-    answer: dict[str, float] = stats.latency_summary(case.samples, case.batch_size)
-    return answer
-
-
-def _nearest_rank(samples: Samples, percent: float) -> float:
-    rank = math.ceil(percent * len(samples) / 100)
-    return sorted(samples)[rank - 1]
+__all__ = ["FINISHES", "RULES"]
 
 
 def _at(place: Callable[[int], int], *, ordered: bool = True, clip: bool = False) -> Rule:
@@ -67,140 +40,16 @@ def _numpy(percent: float, method: str) -> Rule:
     return lambda samples, _case: float(np.percentile(samples, percent, method=method))
 
 
-def _spread(samples: Samples) -> float:
-    # Not statistics.pstdev: its exact fractions take a hundred times as long, and a search computes thousands.
-    return float(np.std(samples))
-
-
-def _sample_spread(samples: Samples) -> float:
-    if len(samples) < 2:
-        raise statistics.StatisticsError("one sample has no spread")
-    return float(np.std(samples, ddof=1))
-
-
 def _quantiles(n: int, method: str) -> Rule:
     return lambda samples, _case: statistics.quantiles(samples, n=n, method=method)[n * 19 // 20 - 1]
-
-
-# --- rounds ----------------------------------------------------------------------------------------------------------
-
-
-def _thirds(samples: Samples) -> list[Samples]:
-    length = max(1, len(samples) // 3)
-    return [part for part in (samples[k * length : (k + 1) * length] for k in range(3)) if len(part)]
-
-
-def _thirds_with_rest(samples: Samples) -> list[Samples]:
-    return [part.tolist() for part in np.array_split(np.asarray(samples, float), 3) if part.size]
-
-
-def _hundreds(samples: Samples) -> list[Samples]:
-    return [samples[start : start + 100] for start in range(0, len(samples), 100)]
-
-
-_SPLITS = (_thirds, _thirds_with_rest, _hundreds)
 
 
 def _per_round(rule: Rule, join: Callable[[list[float]], float]) -> list[Rule]:
     def of(split: Callable[[Samples], list[Samples]]) -> Rule:
         return lambda samples, case: join([rule(part, case) for part in split(samples)])
 
-    return [of(split) for split in _SPLITS]
+    return [of(split) for split in SPLITS]
 
-
-# --- views: which samples ---------------------------------------------------------------------------------------------
-
-
-def _below(limit: Callable[[Samples], float]) -> View:
-    def view(samples: Samples) -> Samples:
-        bound = limit(samples)
-        return [sample for sample in samples if sample <= bound]
-
-    return view
-
-
-def _between(limits: Callable[[Samples], tuple[float, float]]) -> View:
-    def view(samples: Samples) -> Samples:
-        low, high = limits(samples)
-        return [sample for sample in samples if low <= sample <= high]
-
-    return view
-
-
-def _times(factor: float, middle: Callable[[Samples], float]) -> View:
-    return _below(lambda samples: factor * middle(samples))
-
-
-def _sigmas(width: float, spread: Callable[[Samples], float]) -> View:
-    def limits(samples: Samples) -> tuple[float, float]:
-        mean, sigma = statistics.fmean(samples), spread(samples) if len(samples) > 1 else 0.0
-        return mean - width * sigma, mean + width * sigma
-
-    return _between(limits)
-
-
-def _fences(width: float, quartiles: Callable[[Samples], tuple[float, float]]) -> View:
-    def limits(samples: Samples) -> tuple[float, float]:
-        low, high = quartiles(samples)
-        return low - width * (high - low), high + width * (high - low)
-
-    return _between(limits)
-
-
-def _numpy_quartiles(samples: Samples) -> tuple[float, float]:
-    return float(np.percentile(samples, 25)), float(np.percentile(samples, 75))
-
-
-def _stdlib_quartiles(samples: Samples) -> tuple[float, float]:
-    low, _, high = statistics.quantiles(samples, n=4)
-    return low, high
-
-
-def _rounded(digits: int) -> View:
-    return lambda samples: [round(sample, digits) for sample in samples]
-
-
-def _cut(cut: Callable[[list[float], int], Samples]) -> View:
-    """The sorted samples, cut: the order is lost, which no rule but an unsorted one notices."""
-    return lambda samples: cut(sorted(samples), len(samples))
-
-
-VIEWS: tuple[tuple[str | None, View], ...] = (
-    (None, lambda samples: samples),
-    ("drops-ties", lambda samples: list(dict.fromkeys(samples))),
-    ("drops-ties", lambda samples: sorted(set(samples))),
-    *(("drops-slow-samples", _times(k, statistics.median)) for k in (1.5, 2, 3, 4, 5, 10, 20)),
-    *(("drops-slow-samples", _times(k, statistics.fmean)) for k in (1.5, 2, 3, 4, 5, 10)),
-    *(("drops-slow-samples", _sigmas(k, _spread)) for k in (1, 2, 2.5, 3)),
-    *(("drops-slow-samples", _sigmas(k, _sample_spread)) for k in (1, 2, 2.5, 3)),
-    *(("drops-slow-samples", _fences(k, _numpy_quartiles)) for k in (1.5, 3)),
-    *(("drops-slow-samples", _fences(k, _stdlib_quartiles)) for k in (1.5, 3)),
-    *(("drops-slow-samples", _cut(lambda s, n, k=k: s[: n - k])) for k in (1, 2, 3, 5, 10)),
-    *(("drops-slow-samples", _cut(lambda s, n, k=k: s[: int(n * k)])) for k in (0.9, 0.95, 0.98, 0.99)),
-    *(("drops-slow-samples", _cut(lambda s, n, k=k: s[: math.ceil(n * k)])) for k in (0.9, 0.95, 0.98, 0.99)),
-    *(
-        ("drops-slow-samples", _cut(lambda s, n, k=k: s[int(n * k) : n - int(n * k)]))
-        for k in (0.01, 0.02, 0.05, 0.1, 0.25)
-    ),
-    *(("drops-slow-samples", _below(lambda s, p=p: float(np.percentile(s, p)))) for p in (90, 95, 98, 99)),
-    ("drops-slow-samples", _cut(lambda s, n: s[1 : n - 1])),
-    ("part-of-the-samples", lambda samples: samples[: max(1, len(samples) // 3)]),
-    ("part-of-the-samples", lambda samples: samples[len(samples) // 3 : 2 * (len(samples) // 3)]),
-    ("part-of-the-samples", lambda samples: samples[2 * (len(samples) // 3) :]),
-    ("part-of-the-samples", lambda samples: samples[: max(1, len(samples) // 2)]),
-    ("part-of-the-samples", lambda samples: samples[len(samples) // 2 :]),
-    ("part-of-the-samples", lambda samples: samples[::2]),
-    ("part-of-the-samples", lambda samples: samples[::3]),
-    ("part-of-the-samples", lambda samples: samples[100:200]),
-    ("part-of-the-samples", lambda samples: samples[:-1]),
-    *(("part-of-the-samples", lambda samples, k=k: samples[:k]) for k in (10, 20, 30, 50, 100, 200)),
-    *(("part-of-the-samples", lambda samples, k=k: samples[-k:]) for k in (10, 20, 30, 50, 100, 200)),
-    *(("part-of-the-samples", lambda samples, k=k: samples[k:]) for k in (1, 2, 3, 5, 10, 20, 30)),
-    ("replaces-samples-by-means", lambda samples: [statistics.fmean(part) for part in _thirds(samples)]),
-    ("replaces-samples-by-means", lambda samples: [statistics.fmean(part) for part in _hundreds(samples)]),
-    *(("rounds-times", _rounded(digits)) for digits in (0, 1, 2, 3)),
-    ("rounds-times", lambda samples: [math.floor(sample) for sample in samples]),
-)
 
 # --- rules: what is computed ------------------------------------------------------------------------------------------
 
@@ -234,21 +83,21 @@ _P50: tuple[tuple[str | None, Rule], ...] = (
     ("middle-of-the-range", lambda samples, _: (min(samples) + max(samples)) / 2),
     ("one-call-for-all", lambda samples, _: min(samples)),
     ("one-call-for-all", lambda samples, _: max(samples)),
-    ("swapped-percentiles", lambda samples, _: _nearest_rank(samples, 95)),
+    ("swapped-percentiles", lambda samples, _: nearest_rank(samples, 95)),
     ("percent-or-fraction", _numpy(0.5, "linear")),
     ("percent-or-fraction", _numpy(0.5, "inverted_cdf")),
 )
 
 _Z95 = (1.64, 1.6449, 1.645, statistics.NormalDist().inv_cdf(0.95), 1.65, 1.96, 2.0, 3.0)
 _ROUND_P95: tuple[Rule, ...] = (
-    lambda samples, _: _nearest_rank(samples, 95),
+    lambda samples, _: nearest_rank(samples, 95),
     _numpy(95, "linear"),
     _at(lambda n: int(0.95 * n), clip=True),
     _at(lambda n: math.ceil(0.95 * n), clip=True),
 )
 
 _P95: tuple[tuple[str | None, Rule], ...] = (
-    (None, lambda samples, _: _nearest_rank(samples, 95)),
+    (None, lambda samples, _: nearest_rank(samples, 95)),
     *(("rank-used-as-index", _at(lambda n: math.ceil(0.95 * n), clip=clip)) for clip in (False, True)),
     ("rank-used-as-index", _at(lambda n: int(0.95 * n))),
     *(("floor-rank", _at(lambda n: int(0.95 * n) - 1, clip=clip)) for clip in (False, True)),
@@ -282,12 +131,12 @@ _P95: tuple[tuple[str | None, Rule], ...] = (
         for of_round in _ROUND_P95
         for rule in _per_round(of_round, join)
     ),
-    *(("normal-approximation", _normal(z, sd)) for z in _Z95 for sd in (_spread, _sample_spread)),
+    *(("normal-approximation", _normal(z, sd)) for z in _Z95 for sd in (spread, sample_spread)),
     ("fraction-of-the-maximum", lambda samples, _: 0.95 * max(samples)),
     ("fraction-of-the-maximum", lambda samples, _: min(samples) + 0.95 * (max(samples) - min(samples))),
     ("mean-for-p95", _mean),
     ("swapped-percentiles", lambda samples, _: statistics.median(samples)),
-    *(("another-percentile", lambda s, _, p=p: _nearest_rank(s, p)) for p in (75, 80, 90, 98, 99)),
+    *(("another-percentile", lambda s, _, p=p: nearest_rank(s, p)) for p in (75, 80, 90, 98, 99)),
     *(("another-percentile", _numpy(p, "linear")) for p in (5, 75, 80, 90, 98, 99, 99.9)),
     ("percent-or-fraction", _numpy(0.95, "linear")),
     ("percent-or-fraction", _numpy(0.95, "inverted_cdf")),
@@ -310,7 +159,7 @@ _RATE: tuple[tuple[str | None, Rule], ...] = (
     ("throughput-from-median", _rate(lambda samples, _: statistics.median(samples))),
     ("throughput-from-median", _rate(lambda _, case: case.own["p50_us"])),
     ("throughput-from-median", lambda s, case: statistics.median([case.batch_size * 1_000_000 / x for x in s])),
-    ("throughput-from-p95", _rate(lambda samples, _: _nearest_rank(samples, 95))),
+    ("throughput-from-p95", _rate(lambda samples, _: nearest_rank(samples, 95))),
     ("throughput-from-p95", _rate(lambda _, case: case.own["p95_us"])),
     ("mean-of-rates", lambda s, case: statistics.fmean([case.batch_size * 1_000_000 / x for x in s])),
     *(

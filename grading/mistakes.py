@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from grading.mistake_rules import FINISHES, RULES, VIEWS, Case, Finish, Rule, View
+from grading.case import Case, Finish, Rule, View
+from grading.mistake_rules import FINISHES, RULES
+from grading.mistake_views import VIEWS
 
 __all__ = ["CATALOGUE", "RAISED", "Memo", "Mistake", "Value", "Variant", "sentences", "variants"]
 

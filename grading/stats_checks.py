@@ -6,7 +6,6 @@ is not, and half of ``stats_errors`` where all bad input is refused but not alwa
 size that is no whole number.  ``n`` belongs to ``stats_throughput``, which it multiplies.
 """
 
-import builtins
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,8 @@ from grading.diagnosis import Diagnosis, close, diagnose
 from grading.fixtures import Fixture
 from grading.flags import Flag, source_flags
 from grading.items import STATS_ITEMS, ItemResult
-from grading.mistakes import CATALOGUE, RAISED, sentences
+from grading.mistakes import RAISED, sentences
+from grading.stats_messages import PRAISE, raised_remark, wrong_message
 
 __all__ = ["calls", "judge"]
 
@@ -25,27 +25,6 @@ MIN_TELLING_SAMPLES = 20
 """Below, a p95 is the maximum and a median may be any sample: a right answer shows little."""
 
 VALUE_ITEMS = {"stats_p50": "p50_us", "stats_p95": "p95_us", "stats_throughput": "images_per_second"}
-PRAISE = {
-    "stats_p50": (
-        "Right: the middle sample, or the mean of the middle two. Taking one of the two alone would have moved the "
-        "value by half of the gap between them, which shows most where few samples lie."
-    ),
-    "stats_p95": (
-        "Right: the nearest rank, a time that one of the calls really took. Linear interpolation would have answered "
-        "with a point between two samples instead; the two definitions drift apart where the slow tail is thin."
-    ),
-    "stats_throughput": (
-        "Right: all images over all the time. It equals the batch size over the mean time, so each slow call counts "
-        "with its whole length; computed from the median, it would not have noticed them."
-    ),
-    "stats_pure": (
-        "Right: the samples are as they were. Their order still tells which round and moment a slow call came from."
-    ),
-    "stats_errors": (
-        "Right: bad input ends in ValueError. A gate that computes on with NaN would compare it with a limit, and "
-        "every such comparison is false."
-    ),
-}
 GATE = "Counts only together with a function that gets a hidden p50, p95 or throughput right; see the items above."
 FAULTS = {
     "no samples": "no samples at all",
@@ -54,7 +33,6 @@ FAULTS = {
     "batch size": "a batch size of zero or less",
     "batch not whole": "a batch size that is not a whole number",
 }
-CONTAINERS = {"list": "lists", "tuple": "tuples", "numpy": "NumPy arrays", "numpy_int": "NumPy arrays"}
 
 
 def calls(fixtures: Sequence[Fixture]) -> list[dict[str, Any]]:
@@ -159,7 +137,7 @@ def _value(
     raised = [reading for reading in readings if not reading.answered]
     if wrong:
         mistake = diagnosis.ids[0] if diagnosis else "unknown"
-        return ItemResult.of(item, 0, _wrong_message(quantity, diagnosis, readings, wrong, raised), mistake)
+        return ItemResult.of(item, 0, wrong_message(quantity, diagnosis, readings, wrong, raised), mistake)
     if raised:
         return _partly_raised(item, quantity, readings, raised, cause)
     if item == "stats_throughput":
@@ -178,7 +156,7 @@ def _partly_raised(
     message = sentences(mistake, VALUE_ITEMS["stats_p95"] if cause else quantity)
     if half:
         message += " Where the function answered, this value is right: half of the points."
-    return ItemResult.of(item, 0.5 if half else 0, message + _raised_remark(raised, readings), mistake)
+    return ItemResult.of(item, 0.5 if half else 0, message + raised_remark(raised, readings), mistake)
 
 
 def _count(readings: list[Reading]) -> ItemResult | None:
@@ -225,55 +203,6 @@ def _without_tuples_it_cannot_change(readings: list[Reading]) -> list[Reading]:
         or reading.fixture.container != "tuple"
         or reading.error not in ("AttributeError", "TypeError")
     ]  # fmt: skip
-
-
-# --- words ------------------------------------------------------------------------------------------------------------
-
-
-def _wrong_message(
-    quantity: str, diagnosis: Diagnosis | None, readings: list[Reading], wrong: list[Reading], raised: list[Reading]
-) -> str:
-    if diagnosis is None:
-        return sentences("unknown", quantity) + _pattern(readings, wrong) + _raised_remark(raised, readings)
-    first, *others = diagnosis.ids
-    message = sentences(first, quantity)
-    for other in others:
-        message += f" And at the same time: {CATALOGUE[other].equals.format(q=quantity)} {CATALOGUE[other].ask}"
-    if not diagnosis.everywhere:
-        message = f"On most samples where it is off: {message}"
-    if raised and not diagnosis.raises:
-        message += _raised_remark(raised, readings)
-    return message
-
-
-def _pattern(readings: list[Reading], wrong: list[Reading]) -> str:
-    """Where it is wrong, if that is a class of inputs: a hint for a mistake that has no name here."""
-    right = [reading for reading in readings if reading not in wrong and reading.answered]
-    tests = {
-        "an even number of samples": lambda r: len(r.case.samples) % 2 == 0,
-        "an odd number of samples": lambda r: len(r.case.samples) % 2 == 1,
-        "samples that contain equal times": lambda r: len(set(r.case.samples)) < len(r.case.samples),
-        "NumPy arrays": lambda r: r.fixture.container.startswith("numpy"),
-        "tuples": lambda r: r.fixture.container == "tuple",
-        "whole numbers": lambda r: all(isinstance(sample, int) for sample in r.case.samples),
-    }
-    for words, holds in tests.items():
-        if all(map(holds, wrong)) and not any(map(holds, right)):
-            return f" It is off only for {words}."
-    return " It is right for some samples." if right else ""
-
-
-def _raised_remark(raised: list[Reading], readings: list[Reading]) -> str:
-    if not raised:
-        return ""
-    kinds = {reading.error for reading in raised}
-    # A class's name is the student's text and could carry anything: only Python's own names are repeated.
-    kind = kinds.pop() if len(kinds) == 1 else None
-    named = f" ({kind})" if kind in vars(builtins) else ""
-    containers = {CONTAINERS[reading.fixture.container] for reading in raised}
-    fine = {CONTAINERS[reading.fixture.container] for reading in readings if reading.answered}
-    where = " and ".join(sorted(containers)) if not containers & fine and fine else "some proper samples"
-    return f" There was no answer for {where}{named}."
 
 
 # --- pure, errors -----------------------------------------------------------------------------------------------------

@@ -1,46 +1,33 @@
 """Ask a student's text in this process, for tests of the judge: same answers as the sandbox gives, without its wall."""
 
 import contextlib
-import importlib.util
 import io
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from grading import fixtures, stats_checks
 from grading.flags import Flag
 from grading.items import ItemResult
+from grading.sandbox.behind_wall import coerce
 
-INSIDE = Path(__file__).parents[2] / "grading" / "sandbox" / "inside"
 CASES = Path(__file__).parent / "cases" / "latency_stats"
 SEED = "a seed for the tests only"
 
 
-@cache
-def _inside(name: str) -> ModuleType:
-    """A module of the sandbox's inner side; there it finds its neighbours by their bare names."""
-    spec = importlib.util.spec_from_file_location(name, INSIDE / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def ask(source: str, calls: list[dict[str, Any]], used: dict[str, bool] | None = None) -> dict[str, Any]:
     """Run ``source`` and answer the calls; an exception in the source leaves the function undefined."""
-    coerce, used = _inside("coerce"), used or {"library": False}
+    used = used or {"library": False}
     namespace: dict[str, Any] = {"__name__": "__main__"}
     answers = {}
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         with contextlib.suppress(Exception):
             exec(compile(source, "cell", "exec"), namespace)
         for call in calls:
-            answers[call["id"]] = _answer(coerce, namespace.get(call["function"]), call, used)
+            answers[call["id"]] = _answer(namespace.get(call["function"]), call, used)
     return answers
 
 
-def _answer(coerce: ModuleType, function: Any, call: dict[str, Any], used: dict[str, bool]) -> dict[str, Any]:
+def _answer(function: Any, call: dict[str, Any], used: dict[str, bool]) -> dict[str, Any]:
     import numpy as np
 
     make = {
