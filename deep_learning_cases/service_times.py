@@ -199,7 +199,7 @@ def read_measured(path: str | Path) -> dict[str, Measured]:
     keys of that structure are not looked at.  Raises FileError or EvidenceError.
     """
     content = files.read_json(path, MAX_FILE_BYTES)
-    if isinstance(content, dict) and isinstance(content.get("runs"), list):
+    if isinstance(content, dict) and isinstance(content.get("runs"), list) and content["runs"]:
         merged: dict[str, dict[str, list[float]]] = {}
         for position, run in enumerate(content["runs"]):
             if not isinstance(run, dict) or not isinstance(run.get("model"), str):
