@@ -68,6 +68,14 @@ def test_the_archive_has_the_same_bytes_in_another_process(digits):
     assert printed == files.sha256_bytes(data.data_bytes(digits))
 
 
+def test_no_clock_and_no_operating_system_gets_into_the_archive():
+    members = zipfile.ZipFile(io.BytesIO(data.archive_bytes(b=np.zeros(1), a=np.zeros(2)))).infolist()
+    assert [(member.filename, member.date_time, member.create_system) for member in members] == [
+        ("a.npy", (1980, 1, 1, 0, 0, 0), 3),
+        ("b.npy", (1980, 1, 1, 0, 0, 0), 3),
+    ]
+
+
 def test_numpy_reads_the_archive_without_pickle(digits):
     with np.load(io.BytesIO(data.data_bytes(digits)), allow_pickle=False) as archive:
         assert sorted(archive.files) == ["calibration_images", "calibration_labels", "test_images", "test_labels"]
