@@ -34,7 +34,7 @@ THREAD_VARIABLES = (
 )
 """How BLAS and OpenMP libraries are told how many threads to start (ONNX Runtime has an option of its own instead)."""
 
-_LIBRARIES = ("deep_learning_cases", "numpy", "onnxruntime", "onnx", "scikit-learn", "torch")
+_LIBRARIES = ("numpy", "onnxruntime", "onnx", "scikit-learn", "torch")
 
 _UNLIMITED = 1 << 60
 """A version 1 control group without a limit shows a number near 2**63 instead of a word."""
@@ -195,7 +195,9 @@ def _cpu(root: Path) -> dict[str, Any]:
 def _library_versions() -> dict[str, str]:
     from importlib import metadata
 
-    versions = {}
+    from deep_learning_cases import __version__
+
+    versions = {"deep_learning_cases": __version__}  # a kit's copy is not installed, so no metadata would name it
     for name in _LIBRARIES:
         try:
             versions[name] = metadata.version(name)
