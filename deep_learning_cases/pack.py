@@ -194,8 +194,8 @@ Check:      python reproduce.py check
 Repeat:     python reproduce.py again NEW_FOLDER   (trains with PyTorch and measures on your machine)
 
 Install first what requirements.txt names, with Python 3.11 or newer.  Data and models should come out with the same
-SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes show that
-the files belong together, not that anybody measured the times.
+SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes show
+that the files belong together, not that anybody measured the times.
 """
 
 _REPRODUCE = '''\
