@@ -1,0 +1,162 @@
+"""The command line: what it prints, its exit codes, and one line for whatever goes wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deep_learning_cases import bench, cli, files, preparation, regression, release, report
+
+ON_A_FOLDER = ["regress", "bench", "release", "check", "report", "pack"]
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    error = capsys.readouterr().err
+    assert error.startswith("dlcases")
+    assert error.count("\n") == 1
+    assert "Traceback" not in error
+    return error
+
+
+@pytest.mark.parametrize("command", ON_A_FOLDER)
+def test_a_missing_folder_is_one_line_that_says_how_to_make_it(command, tmp_path, capsys):
+    assert cli.main([command, str(tmp_path / "nowhere")]) == 1
+    line = one_line(capsys)
+    assert "nowhere does not exist" in line
+    assert "dlcases run" in line
+
+
+@pytest.mark.parametrize("command", ["regress", "bench", "release", "report"])
+def test_an_empty_folder_is_one_line_and_stays_empty(command, tmp_path, capsys):
+    assert cli.main([command, str(tmp_path)]) == 1
+    one_line(capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "call", [[], ["brench"], ["bench"], ["run", "x", "--seed", "many"], ["bench", "x", "--timeout-s", "soon"]]
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(call, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(call)
+    assert stopped.value.code == 2
+    assert "--help" in one_line(capsys)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+def test_a_time_limit_has_to_be_a_time(seconds, evidence, capsys):
+    assert cli.main(["bench", str(evidence), "--timeout-s", seconds]) == 2
+    assert seconds in one_line(capsys)
+
+
+@pytest.mark.parametrize("command", ["run", "build"])
+def test_a_file_where_the_folder_should_be(command, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert cli.main([command, str(tmp_path / "file")]) == 1
+    one_line(capsys)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_check_passes_a_sound_folder_and_claims_no_more_than_it_knows(real_evidence, capsys):
+    assert cli.main(["check", str(real_evidence)]) == 0
+    text = capsys.readouterr().out
+    assert "does not prove that the times were really measured" in text
+
+
+def test_check_gives_one_line_per_reason_and_exit_code_1(evidence, capsys):
+    model = evidence / "model_int8.onnx"
+    model.write_bytes(model.read_bytes() + b"\0")
+    assert cli.main(["check", str(evidence)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all("model_int8" in line or "json" in line or "report" in line for line in lines)
+    assert cli.main(["check", str(evidence), "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["passed"] is False
+    assert len(answer["findings"]) == len(lines)
+    assert set(answer["findings"][0]) == {"area", "file", "pointer", "message", "redo"}
+
+
+@pytest.mark.parametrize("command", ["regress", "release"])
+def test_json_is_what_the_command_wrote(command, evidence, capsys):
+    name = {"regress": "regression.json", "release": "release.json"}[command]
+    assert cli.main([command, str(evidence), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == files.read_json(evidence / name)
+
+
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [
+        (preparation, "build"),
+        (regression, "regress"),
+        (bench, "run"),
+        (bench, "summarise"),
+        (release, "make"),
+        (report, "build"),
+    ],
+)
+def test_ctrl_c_in_any_stage_leaves_whole_files_and_exits_130(module, function, evidence, monkeypatch, capsys):
+    for later, name in ((preparation, "build"), (regression, "regress"), (bench, "run"), (bench, "summarise")):
+        monkeypatch.setattr(later, name, lambda *_a, **_k: None)
+    before = {path.name: path.read_bytes() for path in evidence.iterdir()}
+
+    def stop(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, function, stop)
+    assert cli.main(["run", str(evidence)]) == 130
+    assert "Ctrl-C" in one_line(capsys)
+    after = {path.name: path.read_bytes() for path in evidence.iterdir()}
+    assert set(after) == set(before)
+    unchanged = set(before) - {"release.json", "report.html"}
+    assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
+    assert all(path.suffix != ".part" for path in evidence.iterdir())
+
+
+@pytest.mark.parametrize("command", ["regress", "release", "report"])
+def test_a_full_disk_is_one_line_and_the_old_files_stay(command, evidence, monkeypatch, capsys):
+    before = {path.name: path.read_bytes() for path in evidence.iterdir()}
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert cli.main([command, str(evidence)]) == 1
+    assert "No space left on device" in one_line(capsys)
+    assert {path.name: path.read_bytes() for path in evidence.iterdir()} == before
+
+
+def test_without_pytorch_building_says_how_to_install_it_and_measuring_works(evidence, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert cli.main(["build", str(evidence)]) == 3
+    assert "pip install" in one_line(capsys)
+    assert cli.main(["bench", str(evidence), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "deep-learning-cases/benchmark/1"
+
+
+def dlcases(*arguments: object, **options: object) -> "subprocess.CompletedProcess[str]":
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, "-m", "deep_learning_cases.cli", *map(str, arguments)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, **options)
+
+
+def test_outside_a_terminal_nothing_but_the_answer_is_printed(evidence):
+    done = dlcases("bench", evidence, "--json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    json.loads(done.stdout)
+
+
+def test_a_reader_that_goes_away_is_no_error(real_evidence):
+    # The shell's pipe closes after one byte, long before the JSON is written.
+    command = f"{sys.executable} -m deep_learning_cases.cli check {real_evidence} --json | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2])
+    assert done.stdout == "{"
+    assert "Traceback" not in done.stderr
+
+
+def test_the_version_is_the_package_version():
+    assert dlcases("--version").stdout.strip() == "dlcases 0.1.0"
