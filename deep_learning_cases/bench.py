@@ -36,7 +36,6 @@ from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputE
 __all__ = [
     "BOUNDARY",
     "DEFAULT_MODELS",
-    "KIT_MODULES",
     "SCHEMA",
     "main",
     "measure",
@@ -50,12 +49,6 @@ __all__ = [
 Progress = Callable[[int, int, str], object]
 
 FILE, DATA = "benchmark.json", "data.npz"
-KIT_MODULES = (
-    "__init__", "errors", "files", "machine", "data", "engines", "timing", "trial", "distributions", "stats",
-    "bench_record", "fresh_process", "bench",
-)  # fmt: skip
-"""All of this library that measuring needs: with NumPy and ONNX Runtime they run on a machine that has nothing else."""
-
 DEFAULT_MODELS = {
     "fp32": {"file": "model_fp32.onnx", "engine": "onnxruntime", "precision": "float32"},
     "int8": {"file": "model_int8.onnx", "engine": "onnxruntime", "precision": "int8"},
