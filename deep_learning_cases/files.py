@@ -5,11 +5,13 @@ peak memory that it reports: they are imported where they are used.
 """
 
 import contextlib
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from deep_learning_cases.errors import EvidenceError, FileError
 
@@ -44,7 +46,7 @@ def sha256_file(path: str | Path) -> str:
     import hashlib
 
     try:
-        with open(path, "rb") as stream:
+        with _open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -59,7 +61,7 @@ def file_record(path: str | Path) -> dict[str, Any]:
 def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
     """The whole file; FileError if unreadable, EvidenceError if larger than ``max_bytes``."""
     try:
-        with open(path, "rb") as stream:
+        with _open_regular(path) as stream:
             content = stream.read() if max_bytes is None else stream.read(max_bytes + 1)
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -145,6 +147,15 @@ def scratch_folder() -> Iterator[Path]:
             f"no room for temporary files ({error.strerror or error}): expected a writable folder with 1 MB free; "
             "free space or set TMPDIR"
         ) from error
+
+
+def _open_regular(path: str | Path) -> IO[bytes]:
+    """Open for reading; OSError for a folder, pipe or device.  A named pipe would otherwise be waited on for ever."""
+    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return stream
 
 
 def _unreadable(path: str | Path, error: OSError) -> FileError:

@@ -83,3 +83,11 @@ def test_not_a_number_is_never_written(tmp_path):
 def test_sha256_of_the_published_example():
     # FIPS 180-4's example message "abc".
     assert files.sha256_bytes(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a POSIX thing")
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.json")
+    for read in (files.read_json, files.sha256_file, files.file_record):
+        with pytest.raises(FileError, match="not a regular file"):
+            read(tmp_path / "x.json")
