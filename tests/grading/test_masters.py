@@ -273,6 +273,8 @@ def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
     folder, outputs = finished
     problems = {(name, cell): _errors(o) for name, cells in outputs.items() for cell, o in cells.items() if _errors(o)}
     assert problems == {}
+    code = "".join(o.text for o in outputs[STEP7]["read_the_timer"])
+    assert code.index("start = clock()") < code.index("timed(x)") < code.index("stop = clock()"), "the timer to read"
     for name, items in (("step7_latency_stats", STEP7_ITEMS), ("step8_release", RELEASE_ITEMS)):
         assert {item: outputs[name][item] for item in items} == {item: [] for item in items}, (
             "a passing test says nothing"
@@ -348,3 +350,21 @@ def test_a_model_converted_again_is_found_by_the_visible_check(finished, source,
     outputs = _execute(source, tmp_path, [STEP7])
     assert _errors(outputs[STEP7]["benchmark_linkage"])
     assert not _errors(outputs[STEP7]["stats_p95"])
+
+
+@pytest.mark.slow
+def test_the_validate_button_passes_the_reference_and_names_what_a_blank_lacks(finished, source, tmp_path, monkeypatch):
+    from nbgrader.validator import Validator
+
+    monkeypatch.setenv("PYTHONPATH", str(build.COURSE.parent))
+    folder, _ = finished
+    shutil.copytree(folder / "evidence", tmp_path / "evidence")
+    for notebooks, failing in ((source, set()), (LABS, set(STATS_ITEMS))):
+        shutil.copy(notebooks / f"{STEP7}.ipynb", tmp_path)
+        said = Validator().validate(str(tmp_path / f"{STEP7}.ipynb"))
+        failed = {cell["source"] for cell in said.pop("failed", [])}
+        cells = {
+            _text(cell).strip() for cell in _notebook(LABS, STEP7)["cells"] if _role(cell).get("grade_id") in failing
+        }
+        assert failed == cells
+        assert said == {}
