@@ -301,7 +301,6 @@ def _environment(home: str, prefix: str) -> dict[str, str]:
         "GIT_PAGER": "cat",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONUNBUFFERED": "1",
         # More threads than one would break the fork, and a grader's cores belong to many submissions.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

@@ -84,10 +84,13 @@ class Bridge:
         Path(path).write_text(json.dumps(connection))
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", path, "--HistoryManager.hist_file=:memory:"]
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-        self.process = subprocess.Popen(command, env=environment, pass_fds=(self.channel.fileno(),))
+        self.process = subprocess.Popen(
+            command, env=environment, pass_fds=(self.channel.fileno(),), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )  # the kernel replaces both by streams of its own
         self.client = BlockingKernelClient(connection_file=path)
         self.client.load_connection_file()
-        self.client.start_channels()
+        # Without the heartbeat: on a loaded machine it calls a kernel dead that is only slow to start.
+        self.client.start_channels(hb=False)
         self.client.wait_for_ready(timeout=_START_SECONDS)
 
     def _execute(self, request: dict[str, Any]) -> None:
