@@ -131,7 +131,7 @@ def _processes(runs: Sequence[dict[str, Any]]) -> Iterator[Flag]:
 def _times(runs: Sequence[dict[str, Any]], created_at: Any) -> Iterator[Flag]:
     """Starting times in the order of the runs, far enough apart for what is said to have happened in between."""
     starts = [_instant(run.get("started_at")) for run in runs]
-    ends = [*starts[1:], _instant(created_at)]
+    ends = [*starts, _instant(created_at)][1:]
     for index, (run, start, end) in enumerate(zip(runs, starts, ends, strict=True)):
         if start is None or end is None:
             continue

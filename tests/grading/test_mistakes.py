@@ -33,7 +33,10 @@ def apart(first, second):
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_no_two_mistakes_give_the_same_answers(seed, quantity):
     asked = cases(seed)
+    truth = [case.own[quantity] for case in asked]
     table = [(variant.ids[0], [variant.answer(case) for case in asked]) for variant in variants(quantity)]
+    # A rate rounded to a thousandth of an image is right.
+    table = [(mistake, answers) for mistake, answers in table if any(map(apart, answers, truth))]
     same = {
         frozenset((first[0], second[0]))
         for index, first in enumerate(table)
@@ -93,7 +96,7 @@ def test_two_sentences_without_number_or_blame(mistake):
     text = sentences(mistake, "p95_us")
     assert "{" not in text
     blame = re.search(r"\b(wrong|fail\w*|careless|simply|just|obviously|should have)\b", text, re.IGNORECASE)
-    assert blame is None or (mistake, blame[0]) == ("accepts-bad-input", "wrong")
+    assert blame is None or (mistake, blame[0]) == ("wrong-error-type", "wrong")
     assert set(re.findall(r"\d[\d.,]*\d|\d", re.sub(r"p\d\d|_us", "", text))) <= {"0.95", "1"}
 
 
