@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 from deep_learning_cases.errors import EvidenceError, FileError
 
@@ -149,9 +149,11 @@ def scratch_folder() -> Iterator[Path]:
         ) from error
 
 
-def _open_regular(path: str | Path) -> IO[bytes]:
+def _open_regular(path: str | Path) -> BinaryIO:
     """Open for reading; OSError for a folder, pipe or device.  A named pipe would otherwise be waited on for ever."""
-    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    stream: BinaryIO = open(  # noqa: SIM115 - the caller closes it
+        path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+    )
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
         raise OSError(errno.EINVAL, "not a regular file", str(path))
