@@ -10,8 +10,9 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError
 
@@ -149,9 +150,9 @@ def scratch_folder() -> Iterator[Path]:
         ) from error
 
 
-def _open_regular(path: str | Path) -> BinaryIO:
+def _open_regular(path: str | Path) -> BufferedReader:
     """Open for reading; OSError for a folder, pipe or device.  A named pipe would otherwise be waited on for ever."""
-    stream: BinaryIO = open(  # noqa: SIM115 - the caller closes it
+    stream = open(  # noqa: SIM115 - the caller closes it
         path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
     )
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
