@@ -29,7 +29,7 @@ PRAISE = {
         "every such comparison is false."
     ),
 }
-CONTAINERS = {"list": "lists", "tuple": "tuples", "numpy": "NumPy arrays", "numpy_int": "NumPy arrays"}
+CONTAINERS = {"list": "lists", "tuple": "tuples", "numpy": "NumPy arrays"}
 
 
 def wrong_message(
@@ -55,7 +55,7 @@ def _pattern(readings: list[Reading], wrong: list[Reading]) -> str:
         "an even number of samples": lambda r: len(r.case.samples) % 2 == 0,
         "an odd number of samples": lambda r: len(r.case.samples) % 2 == 1,
         "samples that contain equal times": lambda r: len(set(r.case.samples)) < len(r.case.samples),
-        "NumPy arrays": lambda r: r.fixture.container.startswith("numpy"),
+        "NumPy arrays": lambda r: r.fixture.container == "numpy",
         "tuples": lambda r: r.fixture.container == "tuple",
         "whole numbers": lambda r: all(isinstance(sample, int) for sample in r.case.samples),
     }

@@ -30,12 +30,7 @@ def ask(source: str, calls: list[dict[str, Any]], used: dict[str, bool] | None =
 def _answer(function: Any, call: dict[str, Any], used: dict[str, bool]) -> dict[str, Any]:
     import numpy as np
 
-    make = {
-        "list": list,
-        "tuple": tuple,
-        "numpy": lambda samples: np.array(samples, float),
-        "numpy_int": lambda samples: np.array(samples, np.int64),
-    }
+    make = {"list": list, "tuple": tuple, "numpy": lambda samples: np.array(samples, float)}
     held = make[call["container"]](call["samples"])
     answer: dict[str, Any] = {"ok": False, "value": None, "returned": None, "error": None}
     if not callable(function):
