@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,8 @@ def quiet_nbgrader() -> None:
     logger = traitlets.log.get_logger()
     logger.handlers = [logging.NullHandler()]
     logger.propagate = False
+    # SQLAlchemy 2.1 remarks on how nbgrader adds a submission; the rows are right.
+    warnings.filterwarnings("ignore", message="Object of type <Submitted", module="nbgrader")
 
 
 def _jobs(text: str) -> int:

@@ -13,6 +13,7 @@ from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties, GetGrades, IgnorePattern, LimitOutput, SaveAutoGrades
 from nbgrader.utils import parse_utc
+from traitlets import Any as AnyTrait
 from traitlets import Bool, Dict, Enum, Integer, List, Unicode
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError
@@ -52,10 +53,10 @@ class SafeAutograde(Autograde):
     fixtures_seed_file = Unicode("", help="The course's own seed of hidden fixtures.").tag(config=True)
     resume = Bool(False, help="Continue the last run of this assignment.")
 
-    backend: Any = None
+    backend = AnyTrait(None)
     """Where to run, if not where the options say (tests put one here)."""
 
-    summary: Any = None
+    summary = AnyTrait(None)
     """After :meth:`start`: the :class:`grading.run.Summary` of the run."""
 
     def options(self) -> Options:

@@ -8,6 +8,7 @@ committed for one submission reaches the file together or not at all, so that a 
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError
@@ -30,6 +31,9 @@ def shared(url: str) -> Iterator[Any]:
     if url in _open:
         yield Gradebook(url)
         return
+    file = url.removeprefix("sqlite:///")
+    if file != url and not Path(file).is_file():
+        raise FileError(f"no gradebook {file}: expected nbgrader's database; run `python -m grading build` or check --course")
     original_init, original_close = Gradebook.__init__, Gradebook.close
     try:
         _open[url] = _connect(url, original_init, Gradebook)

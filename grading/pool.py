@@ -21,8 +21,13 @@ from grading.work import work
 
 __all__ = ["Backend", "DaskBackend", "LocalBackend", "Outcome", "run_all"]
 
+Task = Callable[[dict[str, Any]], dict[str, Any]]
+
 _ALONE = 2
 """How often a submission is tried by itself before it is given up."""
+
+GRACE_SECONDS = 60.0
+"""Beyond a job's own limits: starting workers and sandboxes on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,8 @@ class LocalBackend:
 
     ships_files = False
 
-    def __init__(self, slots: int) -> None:
-        self.slots = slots
+    def __init__(self, slots: int, task: Task = work) -> None:
+        self.slots, self._task = slots, task
         self._executor = self._start()
 
     def _start(self) -> concurrent.futures.ProcessPoolExecutor:
@@ -62,7 +67,7 @@ class LocalBackend:
         return concurrent.futures.ProcessPoolExecutor(self.slots, mp_context=context, initializer=_die_with_parent)
 
     def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
-        return self._executor.submit(work, job)
+        return self._executor.submit(self._task, job)
 
     def restart(self) -> None:
         self._stop()
@@ -70,19 +75,27 @@ class LocalBackend:
 
     def close(self) -> None:
         # Idle workers leave by themselves and close their sandbox; busy ones are not waited for.
+        processes = self._processes()
         self._executor.shutdown(wait=False, cancel_futures=True)
         deadline = time.monotonic() + 5
-        processes = list((getattr(self._executor, "_processes", None) or {}).values())
         for process in processes:
             process.join(max(0.0, deadline - time.monotonic()))
-        self._stop()
+        self._kill(processes)
 
     def _stop(self) -> None:
-        processes = list((getattr(self._executor, "_processes", None) or {}).values())
+        self._kill(self._processes())
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def _processes(self) -> list[Any]:
+        # The executor forgets them when it is shut down.
+        return list((getattr(self._executor, "_processes", None) or {}).values())
+
+    @staticmethod
+    def _kill(processes: list[Any]) -> None:
         for process in processes:
             with contextlib.suppress(Exception):
                 process.kill()
-        self._executor.shutdown(wait=True, cancel_futures=True)
+                process.join(5)
 
 
 class DaskBackend:
@@ -90,7 +103,8 @@ class DaskBackend:
 
     ships_files = True
 
-    def __init__(self, scheduler: str) -> None:
+    def __init__(self, scheduler: str, task: Task = work) -> None:
+        self._task = task
         try:
             from distributed import Client
         except ImportError as error:
@@ -109,7 +123,7 @@ class DaskBackend:
         self._executor = self._client.get_executor(pure=False, retries=0)
 
     def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
-        future: concurrent.futures.Future[dict[str, Any]] = self._executor.submit(work, job)
+        future: concurrent.futures.Future[dict[str, Any]] = self._executor.submit(self._task, job)
         return future
 
     def restart(self) -> None:
@@ -183,7 +197,7 @@ def _submit(
         backend.restart()
         future = backend.submit(job)
     # Jobs wait for a slot inside the executor, at most one deep.
-    running[future] = (key, time.monotonic() + 2 * seconds(job) + 60)
+    running[future] = (key, time.monotonic() + 2 * seconds(job) + GRACE_SECONDS)
     return None
 
 
@@ -198,7 +212,7 @@ def _run_alone(
     try:
         job = make_job(key)
         future = backend.submit(job)
-        concurrent.futures.wait([future], timeout=seconds(job) + 60)
+        concurrent.futures.wait([future], timeout=seconds(job) + GRACE_SECONDS)
         outcome = _outcome(key, future) if future.done() else None
     except DeepLearningCasesError as error:
         outcome = Outcome(key, None, str(error))

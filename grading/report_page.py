@@ -98,13 +98,10 @@ def times(title: str, seconds: dict[str, float]) -> str:
 
 def isolation(described: dict[str, Any]) -> str:
     """The wall of one submission in one line."""
-    name = described.get("isolation") or described.get("mode") or described.get("wall") or described.get("name")
-    rest = ", ".join(
-        f"{key} {_word(value)}"
-        for key, value in described.items()
-        if isinstance(value, bool | int | str) and value != name
-    )
-    return f"{name or 'unknown'} ({rest})" if rest else str(name or "unknown")
+    name = str(described.get("kind", "unknown"))
+    told = {"kernel": described.get("kernel"), "own user": described.get("user_changed"), "memory": described.get("memory")}
+    rest = "; ".join(f"{key}: {_word(value)}" for key, value in told.items() if value is not None)
+    return f"{name} ({rest})" if rest else name
 
 
 def names(students: Sequence[str], shown: int) -> str:
@@ -133,7 +130,7 @@ def _columns(labels: Sequence[str], counts: Sequence[int], words: str) -> str:
 
 
 def _word(value: Any) -> str:
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _e(value: Any) -> str:

@@ -81,7 +81,8 @@ class _Run:
         self.skeletons = recorder.skeletons
         self.scratch = spool.scratch()
         self.settings = {"limits": limits, "isolation": options.isolation, "cold": options.cold}
-        self.seed = course_seed(options.seed_file or None)
+        own = recorder.course / "fixtures.seed"
+        self.seed = course_seed(options.seed_file or (own if own.is_file() else None))
         self.only = recorder.only
 
     def plan(self) -> tuple[list[str], int]:

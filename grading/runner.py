@@ -133,40 +133,11 @@ class _Evidence:
         if not set(wanted) & set(EVIDENCE_ITEMS):
             return []
         if self._items is None:
-            self._items = self._judge()
+            from grading import evidence_checks
+
+            judged, flags = evidence_checks.judge_folder(self._folder, self._box)
+            self._items, self.flags = list(judged), [_as_dict(flag) for flag in flags]
         return self._items
-
-    def _judge(self) -> list[ItemResult]:
-        if not self._folder.is_dir():
-            return [
-                _no_evidence(item, "There is no evidence/ folder in what was handed in.") for item in EVIDENCE_ITEMS
-            ]
-        from grading import evidence_checks
-        from grading.sandbox import ComputeFailed
-
-        try:
-            findings = self._box.compute("deep_learning_cases.release:check", self._folder)
-        except ComputeFailed as error:
-            return [_no_evidence(item, f"The evidence could not be checked: {error}.") for item in EVIDENCE_ITEMS]
-        items, flags = evidence_checks.judge(findings, _record(self._folder))
-        self.flags = [_as_dict(flag) for flag in flags]
-        return list(items)
-
-
-def _record(folder: Path) -> Any:
-    """The submitted benchmark record for the judge's flags; None where it is not JSON."""
-    from deep_learning_cases.artefacts import BENCHMARK
-    from deep_learning_cases.errors import DeepLearningCasesError
-    from deep_learning_cases.files import read_json
-
-    try:
-        return read_json(folder / BENCHMARK)
-    except DeepLearningCasesError:
-        return None
-
-
-def _no_evidence(item: str, message: str) -> ItemResult:
-    return ItemResult(item, 0.0, float(MAX_POINTS[item]), False, message)
 
 
 def _cells(notebook: Json) -> list[Json]:

@@ -74,7 +74,7 @@ def unpack(files: dict[str, bytes], folder: str | Path) -> None:
     """The counterpart for a worker on another machine: write files that :func:`stage` has already chosen."""
     for name, content in files.items():
         path = Path(folder, name)
-        if path.is_absolute() or ".." in path.parts:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
             raise InputError(f"{name!r} leads out of the folder: expected a relative name; stage the submission again")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
