@@ -615,7 +615,7 @@ share_of_peak_percent = (
 )
 ### END SOLUTION
 
-# %% locked="check_memory_arithmetic" measures=true
+# %% locked="check_memory_arithmetic"
 saved = record["models"]["fp32"]["bytes"] - record["models"]["int8"]["bytes"]
 peak = max(run["peak_rss_bytes"] for run in record["runs"] if run["model"] == "fp32")
 if file_bytes_saved != saved:
@@ -645,24 +645,24 @@ from deep_learning_cases import release
 
 def nothing_found(area):
     """Silent if this part of the evidence holds up; otherwise what was found and what to redo."""
-    summary = json.loads((EVIDENCE / "benchmark.json").read_text())["summary"]
-    assert summary, (
-        "the summary is still empty: write latency_stats, then run bench.summarise again."
+    assert record.get("summary"), (
+        "the summary is empty: write latency_stats, then run bench.summarise."
     )
     found = [str(finding) for finding in release.check(EVIDENCE) if finding.area == area]
     assert not found, found[0]
 
 
 # %% test="benchmark_record" points=3 measures=true
-nothing_found(
-    "benchmark_record"
-)  # three rounds, fresh processes, alternating order, every sample there and possible
+# Three rounds of fresh processes in alternating order, and every sample there and possible.
+nothing_found("benchmark_record")
 
 # %% test="benchmark_linkage" points=3 measures=true
-nothing_found("benchmark_linkage")  # the files in the folder are the files that were measured
+# The files in this folder are the files that were measured.
+nothing_found("benchmark_linkage")
 
 # %% test="benchmark_summary" points=2 measures=true
-nothing_found("benchmark_summary")  # the four numbers follow from the raw samples
+# The four numbers of each model and batch size follow from the raw samples.
+nothing_found("benchmark_summary")
 
 # %% [markdown]
 # ## Before you leave

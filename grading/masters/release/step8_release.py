@@ -72,7 +72,7 @@ print(
 # For each: does *your* evidence say `"true"`, `"false"`, or is it `"open"`? Open is not a
 # weak answer. It is the right one whenever the evidence cannot decide.
 
-# %% locked="show_evidence" measures=true
+# %% locked="show_evidence"
 from deep_learning_cases import stats
 
 verdicts = {}
@@ -110,7 +110,7 @@ on_all_digits_of_the_world_it_loses_less_than_1_point = "open"
 it_is_faster_on_our_customers_devices = "open"
 ### END SOLUTION
 
-# %% locked="check_meeting" measures=true
+# %% locked="check_meeting"
 as_word = {"faster": "true", "slower": "false", "inconclusive": "open"}
 sizes = [benchmark["models"][model]["bytes"] for model in ("int8", "fp32")]
 answers = [
@@ -227,7 +227,8 @@ def nothing_found(area):
 
 
 # %% test="release_linkage" points=3 measures=true
-nothing_found("release_linkage")  # every hash and number is that of the files in this folder
+# Every hash and every number is that of the files in this folder.
+nothing_found("release_linkage")
 
 # %% test="release_limits" points=3 measures=true
 nothing_found(
@@ -235,7 +236,8 @@ nothing_found(
 )  # size and accuracy keep the limits, and the decision follows from them
 
 # %% test="release_claims" points=2 measures=true
-nothing_found("release_claims")  # it claims what was measured and says what was not
+# It claims what was measured, and says what was not.
+nothing_found("release_claims")
 
 # %% [markdown]
 # ## The report
