@@ -27,7 +27,7 @@ def body(facts: Facts) -> str:
     """All parts, from what was measured to the verdict."""
     parts = [
         _header(facts), _findings(facts), _scope(facts), _table(facts), _comparison(facts), _predictions(facts),
-        _figures(facts), _processes(facts), _target(facts), _machine(facts.benchmark), _protocol(facts), _hashes(facts),
+        _figures(facts), _processes(facts), _machine(facts.benchmark), _protocol(facts), _hashes(facts), _target(facts),
         _verdict(facts), _footer(facts),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)

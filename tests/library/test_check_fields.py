@@ -4,6 +4,7 @@ import copy
 import json
 import shutil
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
@@ -200,3 +201,12 @@ def test_one_changed_byte_of_any_other_file_is_named(evidence, name, share):
 
 def test_a_hashed_field_that_is_free_has_a_reason():
     assert all(len(reason) >= 20 for fields in FREE.values() for reason in fields.values())
+
+
+def test_the_guide_lists_the_free_fields_and_the_words_looked_for():
+    guide = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
+    for file, fields in FREE.items():
+        for pointer, reason in fields.items():
+            assert f"| `{file}` | `{pointer}` | {reason} |" in guide
+    for topic, words in release.TOPICS.items():
+        assert f"| {topic} | {', '.join(word.strip() for word in words)} |" in guide

@@ -163,6 +163,8 @@ def test_an_unknown_key_is_a_claim(evidence):
         (["latency", "memory", "power", "hard real-time bound"], "authenticity"),
         (["latency and memory on the device", "hard real-time bound", "that times are authentic"], "power"),
         (["latency, memory and power", "authentic times"], "real-time"),
+        (["latency, memory and power in real time, which may improve"], "authenticity"),
+        (["latency, power and deadlines of the program, not authentic"], "memory"),
         (["latency", "memory", "power", "real-time", "authenticity", ""], "none of them empty"),
         ("latency, memory, power, real-time, authenticity", "names"),
         ([1, 2], "sentences"),

@@ -195,7 +195,7 @@ def run_kit(kit: Path, tmp_path: Path, *arguments: str) -> subprocess.CompletedP
         f"sys.path[:] = [p for p in sys.path if p != {str(Path(pack.__file__).parents[1])!r}]\n"
     )
     return subprocess.run(
-        [sys.executable, kit / "measure.py", *arguments],
+        [sys.executable, *(arguments if "-c" in arguments else [kit / "measure.py", *arguments])],
         cwd=tmp_path,
         env=plain_environment(PYTHONPATH=str(hooks)),
         capture_output=True,
@@ -207,6 +207,11 @@ def test_the_kit_holds_what_it_imports_and_no_more(kit):
     modules = {path.stem for path in (kit / "deep_learning_cases").glob("*.py")}
     assert {"bench", "stats", "trial", "target_measure"} <= modules
     assert not modules & {"release", "report", "plots", "cli", "network", "quantization", "schemas", "artefacts"}
+
+
+@pytest.mark.parametrize("module", ["tqdm", "onnx", "jsonschema", "deep_learning_cases"])
+def test_the_kit_is_run_where_nothing_else_can_be_imported(kit, tmp_path, module):
+    assert f"No module named '{module}'" in run_kit(kit, tmp_path, "-c", f"import {module}").stderr
 
 
 def test_the_kit_measures_with_numpy_and_onnx_runtime_alone(kit, evidence, tmp_path):
