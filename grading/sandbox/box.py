@@ -129,7 +129,7 @@ class Box:
         started = time.monotonic()
         cell_list, call_list = [Cell.of(cell) for cell in cells], [Call.of(call) for call in calls]
         staged = read_folder(files, self.limits) if files is not None else []
-        link = self._link or self._open()
+        link = self._server()
         conversation = Conversation(link, self.limits, cell_list, call_list, calls_per_process)
         try:
             conversation.start(staged, self.cold)
@@ -145,6 +145,12 @@ class Box:
         run.seconds = time.monotonic() - started
         run.isolation = self.isolation
         return run
+
+    def _server(self) -> ServerLink:
+        """The running server; another one where it was lost between two submissions."""
+        if self._link is not None and not self._link.alive():
+            self._discard()
+        return self._link or self._open()
 
     def _end(self, link: ServerLink) -> float:
         """Kill and empty; a slot that cannot be made clean is thrown away.  Returns the CPU seconds that were used."""
@@ -199,9 +205,9 @@ class Box:
 
     def _compute_server(self, module: str) -> socket.socket:
         """A second fork server with the modules that computing needs, forked before it is first used."""
+        link = self._server()
         if self._compute is not None:
             return self._compute
-        link = self._link or self._open()
         ours, theirs = socket.socketpair()
         modules = list(dict.fromkeys((*self._modules, module)))
         try:

@@ -53,6 +53,7 @@ def make_group(limits: Limits) -> ControlGroup | None:
     """A new group, or None where control groups cannot be made (an ordinary user, most containers)."""
     if os.geteuid() != 0:
         return None
+    _remove_stale()
     name = f"grading-{os.getpid()}-{next(_counter)}"
     memory = (limits.memory_mb + limits.shared_mb + _SERVER_MB) * 1024 * 1024
     with contextlib.suppress(OSError):
@@ -61,6 +62,15 @@ def make_group(limits: Limits) -> ControlGroup | None:
         if (_ROOT / "memory" / "cgroup.procs").exists():
             return _version_1(name, memory, limits)
     return None
+
+
+def _remove_stale() -> None:
+    """Groups of graders that were killed; a folder with a process in it cannot be removed and stays."""
+    for folder in [*_ROOT.glob("grading-*-*"), *_ROOT.glob("memory/grading-*-*"), *_ROOT.glob("pids/grading-*-*")]:
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _version_2(name: str, memory: int, limits: Limits) -> ControlGroup | None:

@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import time
+from collections import deque
 from typing import Any
 
 from grading.sandbox import answers
@@ -20,6 +21,7 @@ from grading.sandbox.submission import Call, Cell, Run
 __all__ = ["Conversation"]
 
 _GRACE_SECONDS = 3.0
+_START_SECONDS = 60.0
 _CHUNK = 1 << 16
 _FLOOD_FACTOR = 64
 _HANGS_UNTIL_GIVING_UP = 3
@@ -42,7 +44,7 @@ class Conversation:
         self.run = Run()
         self.current = 0
         self.discarded = 0
-        self.pending: list[dict[str, Any]] = []
+        self.pending: deque[tuple[dict[str, Any], int]] = deque()
         self.exited = False
         self.memory_killed = False
         self.channel: socket.socket | None = None
@@ -69,7 +71,7 @@ class Conversation:
         self.deadline = time.monotonic() + self.limits.seconds_total
         with contextlib.suppress(_Ended):
             self._send_files(staged)
-            self._until("staged", time.monotonic() + 30.0)
+            self._until("staged", time.monotonic() + _START_SECONDS)
 
     def _send_files(self, staged: list[tuple[str, bytes]]) -> None:
         assert self.channel is not None
@@ -209,10 +211,10 @@ class Conversation:
         assert self.channel is not None
         while True:
             while self.pending:
-                message = self.pending.pop(0)
+                message, size = self.pending.popleft()
                 if message["type"] == kind and (identifier is None or message.get("id") == identifier):
                     return message
-                self.outputs.message(self.current, message, message.pop("_size", 0))
+                self.outputs.message(self.current, message, size)
             left = deadline - time.monotonic()
             if left <= 0:
                 if give_up:
@@ -240,9 +242,7 @@ class Conversation:
         if not chunk:
             self._died()
         before = self.lines.skipped
-        for message in self.lines.feed(chunk):
-            message["_size"] = len(chunk) if len(self.pending) == 0 else 200
-            self.pending.append(message)
+        self.pending.extend(self.lines.feed(chunk))
         if self.lines.skipped > before:
             self.outputs.message(self.current, {"type": "cut"}, 0)
         self._count(len(chunk))

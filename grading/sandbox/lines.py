@@ -16,17 +16,18 @@ class Lines:
         self._skipping = False
         self.skipped = 0
 
-    def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
-        """The JSON objects that are complete with ``chunk``; anything else is dropped."""
+    def feed(self, chunk: bytes) -> Iterator[tuple[dict[str, Any], int]]:
+        """The JSON objects that are complete with ``chunk``, and their sizes; anything else is dropped."""
         parts = chunk.split(b"\n")
         for part in parts[:-1]:
             self._take(part)
             if self._skipping:
                 self._skipping = False
-            elif (value := parse(bytes(self._held))) is not None:
+            else:
+                line = bytes(self._held)
                 self._held.clear()
-                yield value
-            self._held.clear()
+                if (value := parse(line)) is not None:
+                    yield value, len(line)
         self._take(parts[-1])
 
     def _take(self, part: bytes) -> None:

@@ -90,6 +90,10 @@ class ServerLink:
         lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
+    def alive(self) -> bool:
+        """Whether the server's process is still there."""
+        return self.process is not None and self.process.poll() is None
+
     def request(self, value: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
         """Send a request; Lost if nobody is there."""
         try:

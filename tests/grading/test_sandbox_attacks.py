@@ -142,9 +142,9 @@ def test_files_and_networks_outside_are_unreachable(box: Box, expression: str) -
 def test_no_course_file_is_anywhere_in_sight(box: Box) -> None:
     source = (
         "import os\nfound = []\n"
-        "for folder, _, names in os.walk('/'):\n"
-        "    if folder.startswith(('/proc', '/usr', '/root', '/opt')) or 'site-packages' in folder: continue\n"
-        "    found += [n for n in names if n in {'gradebook.db', 'fixtures.py', 'fixtures.seed', 'mistakes.toml', 'DESIGN.md'}]\n"
+        "for folder, folders, names in os.walk('/'):\n"
+        "    if folder in ('/proc', '/usr', '/opt', '/dev') or folder.endswith(('site-packages', '/lib/python3')): folders.clear()\n"
+        "    found += [n for n in names if n in {'gradebook.db', 'fixtures.seed', 'nbgrader_config.py', 'mistakes.toml', 'DESIGN.md'}]\n"
         "print(found)"
     )
     assert printed(attack(box, source, calls=[])) == "[]\n"
@@ -316,7 +316,7 @@ def test_an_endless_flood_is_stopped(box: Box) -> None:
 
 
 def test_a_cell_that_swallows_interrupts_is_killed(box: Box) -> None:
-    run = attack(box, "while True:\n    try:\n        while True: pass\n    except BaseException: pass", HONEST)
+    run = attack(box, "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", HONEST)
     assert run.stopped == {"why": "time", "cell": "solution", "message": "stopped after 6 s: the cell was still running"}
     assert run.answers["call0"]["error"]["type"] == "NotAsked"
     assert_next_is_untouched(box)

@@ -267,8 +267,10 @@ class Server:
         deadline = time.monotonic() + 2.0
         rounds = 0
         while time.monotonic() < deadline:
+            self._reap()
             left = self._strangers()
             if not left:
+                self._reap()
                 return True
             rounds += 1
             if rounds > 2 and self.config["change_user"]:
@@ -277,7 +279,6 @@ class Server:
             for pid in left:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
-            self._reap()
             time.sleep(0.001 * rounds)
         return not self._strangers()
 
