@@ -10,11 +10,12 @@ from typing import Any
 __version__ = "0.1.0"
 
 _MODULES = (
-    "artefacts", "bench", "conv", "data", "doctor", "engines", "errors", "files", "lab", "machine", "network", "noise", "pack",
-    "plots", "preparation", "quantization", "regression", "release", "report", "schemas", "stats", "timing",
+    "artefacts", "bench", "cases", "conv", "data", "doctor", "engines", "errors", "files", "lab", "machine", "network",
+    "noise", "pack", "plots", "preparation", "quantization", "regression", "release", "report", "schemas", "stats",
+    "timing",
 )  # fmt: skip
 
-_NAMES: dict[str, str] = {}
+_NAMES: dict[str, str] = {"latency_case": "cases", "load_latency_case": "cases"}
 """Public name -> module that holds it."""
 
 __all__ = ["__version__", *_MODULES, *_NAMES]  # noqa: PLE0604
