@@ -47,6 +47,7 @@ grade: $(READY) packages
 	$(BIN)/python -m grading sample
 
 bench: $(READY) packages
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks
 
 clean:
