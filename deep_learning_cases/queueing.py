@@ -133,22 +133,32 @@ def _unbounded(blocks_s: Iterable[Floats], policy: Policy, service: Service) -> 
         queue = times.tolist()
         if last:
             queue += [NEVER] * policy.max_batch
-        starts, ends, finishes = _serve(queue, len(queue) - policy.max_batch, free, policy, service)
+        ends, finishes = _serve(queue, len(queue) - policy.max_batch, free, policy, service)
         if ends:
-            yield _batches(times[: ends[-1]], starts, finishes, free, ends, None)
+            yield _batches(times, ends, finishes, free, policy)
             times = times[ends[-1] :]
             free = finishes[-1]
 
 
+def _batches(times: Floats, ends: list[int], finishes: list[float], free: float, policy: Policy) -> Batches:
+    """The loop's lists as arrays; a batch's start follows from its oldest request and when the server became free."""
+    bounds = np.asarray([0, *ends], dtype=np.int64)
+    heads, ended = bounds[:-1], np.asarray(finishes, dtype=np.float64)
+    was_free = np.concatenate(([free], ended[:-1]))
+    fills = heads + (policy.max_batch - 1)
+    full = np.where(fills < len(times), times[np.minimum(fills, len(times) - 1)], NEVER)
+    starts = np.maximum(np.minimum(times[heads] + policy.max_wait_s, full), was_free)
+    return Batches(times[: ends[-1]], starts, ended, was_free, np.diff(bounds), None)
+
+
 def _serve(
     arrivals: list[float], heads: int, free: float, policy: Policy, service: Service
-) -> tuple[list[float], list[int], list[float]]:
+) -> tuple[list[int], list[float]]:
     """The innermost loop: batches whose oldest request is one of the first ``heads`` arrivals.
 
     The ``max_batch - 1`` arrivals after the oldest must be known (infinite after the last), since they decide when the
-    batch is full.  Returns each batch's start, the index after its last request, and its finish.
+    batch is full.  Returns for each batch the index after its last request, and its finish.
     """
-    starts: list[float] = []
     ends: list[int] = []
     finishes: list[float] = []
     largest, longest = policy.max_batch, policy.max_wait_s
@@ -165,13 +175,16 @@ def _serve(
             else:
                 if start < free:
                     start = free
-                end = bisect_right(arrivals, start, first + 1, end - 1)
+                # At a low load the next request is usually not there yet, and looking is cheaper than searching.
+                if arrivals[first + 1] > start:
+                    end = first + 1
+                else:
+                    end = bisect_right(arrivals, start, first + 2, end - 1)
         free = start + service(end - first)
-        starts.append(start)
         ends.append(end)
         finishes.append(free)
         first = end
-    return starts, ends, finishes
+    return ends, finishes
 
 
 def _bounded(blocks_s: Iterable[Floats], policy: Policy, service: Service) -> Iterator[Batches]:
@@ -185,16 +198,17 @@ def _bounded(blocks_s: Iterable[Floats], policy: Policy, service: Service) -> It
         known = len(offered) - (policy.max_batch if last else 0)
         served = _serve_bounded(offered, known, queue, free, policy, service)
         if served.decided:
-            taken = served.ends[-1] if served.ends else 0
-            yield _batches(
-                np.asarray(queue[:taken], dtype=np.float64),
-                served.starts,
-                served.finishes,
-                free,
-                served.ends,
-                _mask(served.spans, served.decided),
+            finishes = np.asarray(served.finishes, dtype=np.float64)
+            bounds = np.asarray([0, *served.ends], dtype=np.int64)
+            yield Batches(
+                np.asarray(queue[: bounds[-1]], dtype=np.float64),
+                np.asarray(served.starts, dtype=np.float64),
+                finishes,
+                np.concatenate(([free], finishes))[:-1],
+                np.diff(bounds),
+                _outside(served.refused, served.decided),
             )
-            del queue[:taken]
+            del queue[: bounds[-1]]
             del offered[: served.decided]
             free = served.finishes[-1] if served.finishes else free
 
@@ -203,8 +217,8 @@ class _Served(NamedTuple):
     starts: list[float]
     ends: list[int]
     finishes: list[float]
-    spans: list[int]
-    """Runs of requests that were let in: first, after the last, first, after the last, and so on."""
+    refused: list[int]
+    """Runs of requests that were refused: first, after the last, first, after the last, and so on."""
     decided: int
     """So many of the requests offered were let in or refused."""
 
@@ -220,16 +234,18 @@ def _serve_bounded(
     starts: list[float] = []
     ends: list[int] = []
     finishes: list[float] = []
-    spans: list[int] = []
+    refused: list[int] = []
     largest, longest, bound = policy.max_batch, policy.max_wait_s, policy.queue_bound
     assert bound is not None
     first = begun = 0
-    while True:
-        arrived = bisect_right(offered, free, begun)
-        entering = min(arrived, begun + bound - len(queue) + first)
-        queue += offered[begun:entering]
-        spans += (begun, entering)
-        begun = arrived
+    while begun < len(offered):
+        if offered[begun] <= free:
+            arrived = bisect_right(offered, free, begun)
+            entering = min(arrived, begun + bound - len(queue) + first)
+            queue += offered[begun:entering]
+            if arrived > entering:
+                refused += (entering, arrived)
+            begun = arrived
         waiting = len(queue) - first
         missing = largest - waiting
         if begun == len(offered) or begun + missing > len(offered) or (begun == known and not waiting):
@@ -241,40 +257,19 @@ def _serve_bounded(
             start = min(max(due, free), offered[begun + missing - 1])
             joining = bisect_right(offered, start, begun, begun + missing)
             queue += offered[begun:joining]
-            spans += (begun, joining)
             begun, end = joining, len(queue)
         free = start + service(end - first)
         starts.append(start)
         ends.append(end)
         finishes.append(free)
         first = end
-    return _Served(starts, ends, finishes, spans, begun)
+    return _Served(starts, ends, finishes, refused, begun)
 
 
-def _mask(spans: list[int], length: int) -> NDArray[np.bool_]:
-    """True inside the spans; empty spans count for nothing."""
+def _outside(spans: list[int], length: int) -> NDArray[np.bool_]:
+    """False inside the spans."""
     steps = np.zeros(length + 1, dtype=np.int64)
-    np.add.at(steps, spans[::2], 1)
-    np.add.at(steps, spans[1::2], -1)
-    return np.cumsum(steps[:-1]) > 0
-
-
-def _batches(
-    taken: Floats,
-    starts: list[float],
-    finishes: list[float],
-    free: float,
-    ends: list[int],
-    accepted: NDArray[np.bool_] | None,
-) -> Batches:
-    """The loops' lists as arrays."""
-    ended = np.asarray(finishes, dtype=np.float64)
-    bounds = np.asarray([0, *ends], dtype=np.int64)
-    return Batches(
-        taken,
-        np.asarray(starts, dtype=np.float64),
-        ended,
-        np.concatenate(([free], ended[:-1])) if finishes else ended,
-        bounds[1:] - bounds[:-1],
-        accepted,
-    )
+    np.add.at(steps, np.asarray(spans[::2], dtype=np.int64), 1)
+    np.add.at(steps, np.asarray(spans[1::2], dtype=np.int64), -1)
+    outside: NDArray[np.bool_] = np.cumsum(steps[:-1]) == 0
+    return outside
