@@ -115,7 +115,8 @@ def _bubblewrap(limits: Limits, control_fd: int, box: int, program: bytes) -> Pl
         "environment": _server_environment(_SERVER_HOME),
         "home": _HOME,
         "work": f"{_HOME}/work",
-        "writable": [_HOME, "/tmp", "/dev/shm"],
+        "writable": [_HOME, "/tmp", "/dev/shm", _SERVER_HOME],
+        "server_home": _SERVER_HOME,
         "uid": uid,
         "gid": uid,
         "change_user": root,
@@ -148,7 +149,7 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
         arguments += ["--tmpfs", str(course)]
     arguments += ["--ro-bind", str(_INSIDE), f"{_CODE}/behind_wall", "--ro-bind", str(_library_folder()), f"{_LIBRARY}/deep_learning_cases"]
     size = str(limits.folder_mb * 1024 * 1024)
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm"]
+    arguments += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--perms", "1777", "--size", str(64 << 20), "--tmpfs", "/dev/shm"]
     arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--perms", "1777", "--size", size, "--tmpfs", _HOME]
     arguments += ["--perms", "0755", "--size", str(32 << 20), "--tmpfs", _SERVER_HOME]
     arguments += files.font_cache_arguments()
@@ -258,7 +259,8 @@ def _plain(_limits: Limits, control_fd: int, box: int, change_user: bool) -> Pla
         "environment": _server_environment(str(server_home)),
         "home": str(home / "student"),
         "work": str(home / "student" / "work"),
-        "writable": [str(home)],
+        "writable": [str(home), str(server_home)],
+        "server_home": str(server_home),
         "uid": uid,
         "gid": uid if change_user else os.getegid(),
         "change_user": change_user,

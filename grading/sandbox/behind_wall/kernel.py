@@ -60,9 +60,17 @@ class LineSession(Session):
             message = msg_or_type
         else:
             message = self.msg(msg_or_type, content=content, parent=parent, header=header, metadata=metadata)
-        if self._channel is not None and os.getpid() == self._owner:
+        if self._channel is not None and self.owned():
             self.put({"type": message["header"]["msg_type"], "content": message["content"]})
         return message
+
+    def owned(self) -> bool:
+        """Whether this is the process that was attached, and not one forked from it."""
+        return os.getpid() == self._owner
+
+    def mute(self) -> None:
+        """Send no more: hidden inputs are about to come in."""
+        self._owner = 0
 
     def put(self, value: dict[str, Any]) -> None:
         """Write one line."""
@@ -239,8 +247,7 @@ class Kernel:
                 self.session.put({"type": "changed", "files": changed_files(staged)})
             elif request["op"] == "calls":
                 self.session.put({"type": "calls"})
-                self.session.attach(channel, budget=-1)
-                self.session._owner = 0
+                self.session.mute()
                 calls.serve(channel, lambda: self.shell.user_ns, float(request["seconds"]), bool(self.config["shielded"]))
                 return
 
@@ -255,6 +262,8 @@ class Kernel:
                 )
         finally:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if not self.session.owned():  # a process that the cell forked and that fell through to here
+            os._exit(1)
         for stream in self.streams:
             stream.flush()
         self.session.put({"type": "done", "id": request["id"], "count": self.shell.execution_count - 1})

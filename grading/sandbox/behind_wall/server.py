@@ -84,6 +84,8 @@ class Server:
         self.kernel = kernel.Kernel()
         self.kernel.warm()
         os.chdir(home)
+        # Where server and submissions share a user, this folder is writable for both: it is emptied like the others.
+        _empty_folder(self.config["server_home"])
         gc.collect()
         gc.freeze()
 
