@@ -78,6 +78,19 @@ def test_pure_and_errors_need_a_right_answer():
     assert (items["stats_pure"].points, items["stats_errors"].points) == (1, 1)
 
 
+def test_a_value_that_is_right_for_few_samples_only_opens_nothing():
+    # The least of one sample is its median, and the greatest of nineteen their p95: luck, not an answer.
+    items, _ = grade(text_of(CASES / "mistaken" / "one_sample_logic.py"))
+    assert points(items) == 0
+
+
+def test_of_two_names_for_one_answer_the_one_that_other_values_show_is_given():
+    # Without the slowest call the p95 stands at the rank that rounding down gives; p50 and throughput tell which it was.
+    items, _ = grade(text_of(CASES / "mistaken" / "slowest_call_dropped.py"))
+    shown = {items[item].mistake for item in ("stats_p50", "stats_p95", "stats_throughput")}
+    assert shown == {"drops-slow-samples"}
+
+
 def test_sorting_in_place_pays_in_one_place_only():
     items, _ = grade(text_of(CASES / "mistaken" / "sorts_in_place.py"))
     assert value_items(items) == [2, 3, 2]
