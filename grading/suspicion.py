@@ -148,7 +148,8 @@ def _busy_seconds(run: Mapping[str, Any]) -> float:
     """The time the samples of a run took together; a second of slack is for records that keep whole seconds."""
     samples_us = run.get("samples_us")
     lists = samples_us.values() if isinstance(samples_us, dict) else ()
-    return sum(sample for samples in lists if _is_list(samples) for sample in samples if _is_time(sample)) / 1e6
+    times = [float(sample) for samples in lists if _is_list(samples) for sample in samples if _is_time(sample)]
+    return sum(times) / 1e6
 
 
 def _cold(runs: Sequence[dict[str, Any]]) -> Iterator[Flag]:

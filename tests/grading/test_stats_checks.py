@@ -85,7 +85,7 @@ def test_a_value_that_is_right_for_few_samples_only_opens_nothing():
 
 
 def test_of_two_names_for_one_answer_the_one_that_other_values_show_is_given():
-    # Without the slowest call the p95 stands at the rank that rounding down gives; p50 and throughput tell which it was.
+    # Without the slowest call the p95 stands at the rank that rounding down gives; the other values tell which it was.
     items, _ = grade(text_of(CASES / "mistaken" / "slowest_call_dropped.py"))
     shown = {items[item].mistake for item in ("stats_p50", "stats_p95", "stats_throughput")}
     assert shown == {"drops-slow-samples"}
