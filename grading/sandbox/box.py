@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from grading.sandbox.conversation import Conversation
 from grading.sandbox.behind_wall import frames
+from grading.sandbox.conversation import Conversation
 from grading.sandbox.limits import Limits
 from grading.sandbox.server_link import Lost, ServerLink
 from grading.sandbox.staged import read_folder, send_files
@@ -31,7 +31,10 @@ class ComputeFailed(RuntimeError):
 
 
 def open_box(
-    limits: Limits | Mapping[str, Any] | None = None, isolation: str = "auto", cold: bool = False, modules: Iterable[str] = ()
+    limits: Limits | Mapping[str, Any] | None = None,
+    isolation: str = "auto",
+    cold: bool = False,
+    modules: Iterable[str] = (),
 ) -> "Box":
     """Start a box; use it as a context manager.
 
@@ -62,7 +65,9 @@ class Box:
     def __enter__(self) -> "Box":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -87,7 +92,8 @@ class Box:
             self.isolation = self._describe(link, reasons)
             return link
         raise IsolationUnavailable(
-            "; ".join(reasons) + "; refusing to run students' code unprotected (isolation 'none' does so if you ask for it)"
+            "; ".join(reasons)
+            + "; refusing to run students' code unprotected (isolation 'none' does, if you ask for it)"
             if len(reasons) > 1 or self._wanted == "auto"
             else reasons[0]
         )
@@ -123,8 +129,8 @@ class Box:
         """Run the cells of one submission in a fresh process, then ask the calls.
 
         ``files`` is a folder whose regular files are copied into the work folder first.  ``calls_per_process`` calls
-        share one forked child; with 1, no call's input is ever in another's memory, for some 7 ms a call.  Never raises for anything that
-        the submission does; what ended it early is in ``Run.stopped``.
+        share one forked child; with 1, no call's input is ever in another's memory, for some 7 ms a call.  Never raises
+        for anything that the submission does; what ended it early is in ``Run.stopped``.
         """
         started = time.monotonic()
         cell_list, call_list = [Cell.of(cell) for cell in cells], [Call.of(call) for call in calls]
@@ -173,7 +179,13 @@ class Box:
     # Computing ------------------------------------------------------------------------------------------------------
 
     def compute(
-        self, name: str, files: Path, *arguments: Any, seconds: float | None = None, max_bytes: int = _MAX_RESULT_BYTES, **named: Any
+        self,
+        name: str,
+        files: Path,
+        *arguments: Any,
+        seconds: float | None = None,
+        max_bytes: int = _MAX_RESULT_BYTES,
+        **named: Any,
     ) -> Any:
         """Run ``module:function(folder, *arguments, **named)`` of the installed library on a copy of ``files``, inside.
 
@@ -195,7 +207,9 @@ class Box:
                     send_files(ours, {}, staged)
                     line = _read_line(ours, time.monotonic() + (seconds or self.limits.seconds_total), max_bytes)
                 except OSError as error:
-                    raise ComputeFailed(f"{name} did not finish behind the wall ({error}): see the limits; try again") from error
+                    raise ComputeFailed(
+                        f"{name} did not finish behind the wall ({error}): see the limits; try again"
+                    ) from error
                 finally:
                     self._end_compute(control)
         finally:
@@ -261,5 +275,7 @@ def _result(name: str, line: bytes) -> Any:
             return reply["value"]
         kind, message = str(reply["error"]["type"]), " ".join(str(reply["error"]["message"]).split())
     except (ValueError, RecursionError, KeyError, TypeError):
-        raise ComputeFailed(f"{name} gave no result behind the wall (it hung, died or wrote too much): check the files") from None
+        raise ComputeFailed(
+            f"{name} gave no result behind the wall (it hung, died or wrote too much): check the files"
+        ) from None
     raise ComputeFailed(f"{name} raised {kind[:80]}: {message[:500]}")

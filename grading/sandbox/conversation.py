@@ -11,8 +11,9 @@ from collections import deque
 from typing import Any
 
 from grading.sandbox import answers
-from grading.sandbox.lines import Lines
+from grading.sandbox.asking import Asker
 from grading.sandbox.limits import Limits
+from grading.sandbox.lines import Lines
 from grading.sandbox.outputs import Outputs
 from grading.sandbox.server_link import Lost, ServerLink
 from grading.sandbox.staged import send_files
@@ -24,7 +25,6 @@ _GRACE_SECONDS = 3.0
 _START_SECONDS = 60.0
 _CHUNK = 1 << 16
 _FLOOD_FACTOR = 64
-_HANGS_UNTIL_GIVING_UP = 3
 _LENGTH = struct.Struct("!I")
 
 
@@ -110,7 +110,9 @@ class Conversation:
             if done is None:
                 self._kill()
         count = done.get("count") if done else None
-        self.counts[index] = count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 1 << 31 else None
+        self.counts[index] = (
+            count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 1 << 31 else None
+        )
         self._drain_pipes()
 
     # Calls ----------------------------------------------------------------------------------------------------------
@@ -125,84 +127,9 @@ class Conversation:
             self._until("calls", time.monotonic() + 10.0)
             self._close_pipes()
             self.run.asked = True
-            self._ask_all(known)
-
-    def _ask_all(self, known: frozenset[str]) -> None:
-        """In groups of one child each; a call that ends or hangs its child is lost, the next one gets a new child."""
-        deadline = time.monotonic() + self.limits.seconds_all_calls
-        group: socket.socket | None = None
-        hangs = in_group = 0
-        for call in self.calls:
-            if time.monotonic() > deadline or hangs >= _HANGS_UNTIL_GIVING_UP or self.exited:
-                self.run.answers[call.id] = answers.failed("Died" if self.exited else "TimeLimit")
-                continue
-            if group is None or in_group >= self.per_child:
-                group, in_group = self._new_group(group), 0
-            answer, alive = self._ask_one(group, call, known)
-            self.run.answers[call.id] = answer
-            in_group += 1
-            if not alive:
-                hangs += answer["error"]["type"] == "TimeLimit"
-                group = self._new_group(group, ended=True)
-        if group is not None:
-            group.close()
-
-    def _new_group(self, old: socket.socket | None, ended: bool = False) -> socket.socket | None:
-        """Have the process fork the child of the next calls; after ``ended`` the old child is called off first."""
-        assert self.channel is not None
-        if old is not None:
-            old.close()
-        try:
-            if ended:
-                self.channel.send(b"k")
-                return None
-            ours, theirs = socket.socketpair()
-            with theirs:
-                socket.send_fds(self.channel, [b"c"], [theirs.fileno()])
-        except OSError:
-            self.exited = True
-            raise _Ended from None
-        return ours
-
-    def _ask_one(self, sock: socket.socket, call: Call, known: frozenset[str]) -> tuple[dict[str, Any], bool]:
-        """The answer, and whether the child that gave it can be asked again."""
-        question = {
-            "function": call.function,
-            "samples": call.samples,
-            "container": call.container,
-            "batch_size": call.batch_size,
-        }
-        body = json.dumps(question).encode()
-        most = len(call.samples) if isinstance(call.samples, list | tuple) else 0
-        started = time.monotonic()
-        try:
-            sock.settimeout(self.limits.seconds_per_call)
-            sock.sendall(_LENGTH.pack(len(body)) + body)
-            line = self._answer_line(sock, started + self.limits.seconds_per_call, 65536 + 64 * most)
-        except OSError:
-            line = b""
-        if line:
-            return answers.checked(line, known, most), True
-        late = time.monotonic() - started >= self.limits.seconds_per_call and not self.exited
-        return answers.failed("TimeLimit" if late else "Died"), False
-
-    def _answer_line(self, sock: socket.socket, deadline: float, most: int) -> bytes:
-        held = bytearray()
-        while (left := deadline - time.monotonic()) > 0 and len(held) <= most:
-            ready = select.select([sock, self.link.control], [], [], left)[0]
-            if sock in ready:
-                chunk = sock.recv(_CHUNK, socket.MSG_DONTWAIT)
-                head, end, _ = chunk.partition(b"\n")
-                held += head
-                if end:
-                    return bytes(held)
-                if not chunk:
-                    return b""
-            elif ready:
-                self._event()
-                if self.exited:
-                    return b""
-        return b""
+            self.run.answers = Asker(self.channel, self.limits, self.link.control, self._has_ended).ask(
+                self.calls, self.per_child, known
+            )
 
     # Reading --------------------------------------------------------------------------------------------------------
 
@@ -286,6 +213,11 @@ class Conversation:
         elif event.get("event") == "exited":
             self.exited = True
 
+    def _has_ended(self) -> bool:
+        """Take an event of the server's; whether it says that the process has ended."""
+        self._event()
+        return self.exited
+
     def _request(self, value: dict[str, Any]) -> None:
         assert self.channel is not None
         body = json.dumps(value).encode()
@@ -320,7 +252,11 @@ class Conversation:
     def _stop(self, why: str) -> None:
         if self.run.stopped is None:
             cell = self.cells[self.current].id if self.cells else None
-            self.run.stopped = {"why": "time" if why == "total" else why, "cell": cell, "message": self.limits.sentence(why)}
+            self.run.stopped = {
+                "why": "time" if why == "total" else why,
+                "cell": cell,
+                "message": self.limits.sentence(why),
+            }
 
     def _close_pipes(self) -> None:
         for number in self.pipes:

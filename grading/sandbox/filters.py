@@ -39,7 +39,7 @@ _TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 @cache
 def compiled_filter() -> bytes:
-    """The filter as BPF, ready for ``bwrap --seccomp`` or ``prctl``; ImportError or OSError where libseccomp is missing."""
+    """The filter as BPF, ready for ``bwrap --seccomp`` or ``prctl``; ImportError or OSError without libseccomp."""
     import pyseccomp as seccomp
 
     rules: Any = seccomp.SyscallFilter(seccomp.ALLOW)
@@ -50,8 +50,8 @@ def compiled_filter() -> bytes:
         _add(rules, refuse, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, flag, flag))
     # clone3 hides its flags behind a pointer; glibc falls back to clone when told that it does not exist.
     _add(rules, seccomp.ERRNO(errno.ENOSYS), "clone3")
-    # A network namespace does not cover VSOCK, and netlink or packet sockets are of no use to a notebook.  ZeroMQ aborts
-    # its process on other error numbers than this one when it looks for network interfaces.
+    # A network namespace does not cover VSOCK, and netlink or packet sockets are of no use to a notebook.  ZeroMQ
+    # aborts its process on other error numbers than this one when it looks for network interfaces.
     _add(rules, seccomp.ERRNO(errno.EOPNOTSUPP), "socket", seccomp.Arg(0, seccomp.NE, int(socket.AF_UNIX)))
     for request in _TERMINAL_INJECTION:
         _add(rules, refuse, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))

@@ -41,7 +41,9 @@ class Limits:
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is not a limit: expected one of {', '.join(sorted(known))}; correct the name")
+            raise ValueError(
+                f"{unknown[0]!r} is not a limit: expected one of {', '.join(sorted(known))}; correct the name"
+            )
         return cls(**dict(values))
 
     def to_dict(self) -> dict[str, float]:

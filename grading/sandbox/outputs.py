@@ -19,7 +19,9 @@ class Outputs:
 
         self._node = nbformat.NotebookNode
         cells = [
-            self._node(id=str(index), cell_type="code", metadata=self._node(), source="", outputs=[], execution_count=None)
+            self._node(
+                id=str(index), cell_type="code", metadata=self._node(), source="", outputs=[], execution_count=None
+            )
             for index in range(count)
         ]
         notebook = self._node(nbformat=4, nbformat_minor=5, metadata=self._node(), cells=cells)
@@ -49,7 +51,11 @@ class Outputs:
         if content is None:
             return
         if kind != "clear_output":
-            if size > self._left[index] or size > self._total or len(self.cells[index].outputs) >= _MAX_OUTPUTS_PER_CELL:
+            if (
+                size > self._left[index]
+                or size > self._total
+                or len(self.cells[index].outputs) >= _MAX_OUTPUTS_PER_CELL
+            ):
                 self._cut(index)
                 return
             self._left[index] -= size
@@ -113,7 +119,9 @@ def _content(kind: str, content: Any) -> dict[str, Any] | None:
     }
     if kind == "execute_result":
         count = content.get("execution_count")
-        kept["execution_count"] = count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 1 << 31 else None
+        kept["execution_count"] = (
+            count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 1 << 31 else None
+        )
     if isinstance(transient, dict) and isinstance(transient.get("display_id"), str):
         kept["transient"] = {"display_id": transient["display_id"][:200]}
     return kept

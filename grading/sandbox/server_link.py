@@ -10,8 +10,8 @@ import tempfile
 import time
 from typing import Any
 
-from grading.sandbox.control_groups import ControlGroup, make_group
 from grading.sandbox.behind_wall import frames
+from grading.sandbox.control_groups import ControlGroup, make_group
 from grading.sandbox.limits import Limits
 from grading.sandbox.wall import IsolationUnavailable, Plan, make_plan
 
@@ -61,7 +61,9 @@ class ServerLink:
                 start_new_session=True,
             )
         except OSError as error:
-            raise IsolationUnavailable(f"{plan.command[0]} cannot be started ({error.strerror}): install it anew") from error
+            raise IsolationUnavailable(
+                f"{plan.command[0]} does not start ({error.strerror}): install it anew"
+            ) from error
         finally:
             plan.close()
 
@@ -74,11 +76,13 @@ class ServerLink:
             ready: dict[str, Any] = frames.receive(self.control)[0]["ready"]
         except (frames.Closed, OSError, ValueError, KeyError, TypeError) as error:
             raise IsolationUnavailable(
-                f"isolation by {self.plan.kind} does not start here ({self._complaint() or error}): expected a kernel that "
+                f"isolation by {self.plan.kind} does not start ({self._complaint() or error}): expected a kernel that "
                 "permits it; install bubblewrap, permit user namespaces, or name another isolation"
             ) from error
         if "failed" in ready:
-            raise IsolationUnavailable(f"isolation by {self.plan.kind} cannot be put in force ({ready['failed']}): name another")
+            raise IsolationUnavailable(
+                f"isolation by {self.plan.kind} cannot be put in force ({ready['failed']}): name another"
+            )
         return ready
 
     def _complaint(self) -> str:

@@ -19,7 +19,11 @@ class Cell:
 
     @classmethod
     def of(cls, value: "Cell | Mapping[str, Any]") -> "Cell":
-        return value if isinstance(value, Cell) else cls(str(value["id"]), str(value["source"]), bool(value.get("run", True)))
+        return (
+            value
+            if isinstance(value, Cell)
+            else cls(str(value["id"]), str(value["source"]), bool(value.get("run", True)))
+        )
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,9 @@ class Call:
 
     def __post_init__(self) -> None:
         if self.container not in CONTAINERS:
-            raise ValueError(f"container is {self.container!r}: expected one of {', '.join(CONTAINERS)}; correct the call")
+            raise ValueError(
+                f"container is {self.container!r}: expected one of {', '.join(CONTAINERS)}; correct the call"
+            )
 
     @classmethod
     def of(cls, value: "Call | Mapping[str, Any]") -> "Call":

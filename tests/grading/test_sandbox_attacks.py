@@ -1,5 +1,7 @@
 """Attacks on the box: each ends in time, earns only what its answers deserve, and leaves the next submission alone."""
 
+# ruff: noqa: E501
+
 import os
 import shutil
 from collections.abc import Iterator
@@ -66,7 +68,8 @@ def test_the_known_attacks_earn_nothing_they_do_not_deserve(box: Box, path: Path
     right = [answer["value"] == RIGHT for answer in run.answers.values()]
     assert right == [path.stem == "leaks_hidden_inputs"] * 3
     everything = str(run.outputs) + str(run.files)
-    assert "7.125" not in everything and "LEAK" not in everything
+    assert "7.125" not in everything
+    assert "LEAK" not in everything
     assert "NETWORK open" not in everything
     assert "FOUND grading" not in everything
     assert run.seconds < LIMITS.seconds_total + LIMITS.seconds_all_calls + 5
@@ -108,7 +111,8 @@ def test_system_calls_that_lead_out_are_refused(box: Box, call: str) -> None:
         pytest.skip("without root, server and submission share one user; the server is only restarted")
     run = attack(box, f"import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nprint('RESULT', {call})", calls=[])
     assert "RESULT -1" in printed(run)
-    assert run.stopped is None and box.restarts == 0
+    assert run.stopped is None
+    assert box.restarts == 0
 
 
 UNREACHABLE = {
@@ -164,7 +168,9 @@ ENDINGS = {
 @pytest.mark.parametrize("source", ENDINGS.values(), ids=ENDINGS.keys())
 def test_a_process_that_ends_costs_its_own_submission_only(box: Box, source: str) -> None:
     run = attack(box, "print('before', flush=True)", source, HONEST)
-    assert run.stopped is not None and run.stopped["why"] == "died" and run.stopped["cell"] == "more0"
+    assert run.stopped is not None
+    assert run.stopped["why"] == "died"
+    assert run.stopped["cell"] == "more0"
     assert printed(run) == "before\n"
     assert {answer["error"]["type"] for answer in run.answers.values()} == {"NotAsked"}
     assert_next_is_untouched(box)
@@ -173,7 +179,8 @@ def test_a_process_that_ends_costs_its_own_submission_only(box: Box, source: str
 def test_memory_is_bounded_for_one_process_and_for_all(box: Box) -> None:
     run = attack(box, "try:\n    x = bytearray(500 << 20)\nexcept MemoryError:\n    print('no memory')", HONEST)
     assert printed(run) == "no memory\n"
-    assert run.stopped is None and run.answers["call0"]["ok"]
+    assert run.stopped is None
+    assert run.answers["call0"]["ok"]
 
 
 def test_many_processes_cannot_take_more_memory_together(box: Box) -> None:
@@ -192,8 +199,13 @@ def test_many_processes_cannot_take_more_memory_together(box: Box) -> None:
 
 
 def test_a_fork_bomb_is_bounded_and_gone_afterwards(box: Box) -> None:
-    run = attack(box, "import os\nwhile True:\n    try:\n        if os.fork() == 0: os.setsid()\n    except OSError: pass", calls=[])
-    assert run.stopped is not None and run.seconds < 20
+    run = attack(
+        box,
+        "import os\nwhile True:\n    try:\n        if os.fork() == 0: os.setsid()\n    except OSError: pass",
+        calls=[],
+    )
+    assert run.stopped is not None
+    assert run.seconds < 20
     assert_next_is_untouched(box)
 
 
@@ -227,7 +239,8 @@ def test_disk_is_bounded(box: Box) -> None:
         "print(total >> 20 < 160)"
     )
     run = attack(box, source, calls=[])
-    assert printed(run).count("No space left") == 3 and "True" in printed(run)
+    assert printed(run).count("No space left") == 3
+    assert "True" in printed(run)
     assert len(run.files) <= 200
     assert_next_is_untouched(box)
 
@@ -247,7 +260,8 @@ HARD_TO_REMOVE = {
 def test_files_that_are_hard_to_remove_do_not_stay(box: Box, source: str) -> None:
     run = attack(box, source, calls=[])
     assert printed(run) == ""
-    assert Path("/usr/bin").exists() and Path("/etc/passwd").exists()
+    assert Path("/usr/bin").exists()
+    assert Path("/etc/passwd").exists()
     assert_next_is_untouched(box)
 
 
@@ -266,11 +280,11 @@ FORGED = {
     "a billion entries": "say(b'{\"type\":\"stream\",\"content\":[' + b'0,' * 400_000 + b'0]}\\n')",
     "endless line": "[say(b'x' * 65536) for _ in range(40)]",
     "huge number": "say(b'{\"type\":\"done\",\"id\":' + b'9' * 50_000 + b'}\\n')",
-    "wrong kinds": "say(b'{\"type\":\"stream\",\"content\":{\"name\":7,\"text\":[]}}\\n{\"type\":\"error\"}\\n{\"type\":\"execute_result\",\"content\":{\"data\":{\"x\":{}},\"metadata\":3}}\\n')",
+    "wrong kinds": 'say(b\'{"type":"stream","content":{"name":7,"text":[]}}\\n{"type":"error"}\\n{"type":"execute_result","content":{"data":{"x":{}},"metadata":3}}\\n\')',
     "unknown media": "say(json.dumps({'type':'display_data','content':{'data':{'text/plain':{'a':1},'application/json':[1]},'metadata':{}}}).encode()+b'\\n')",
-    "surrogate": "say(b'{\"type\":\"stream\",\"content\":{\"name\":\"stdout\",\"text\":\"\\\\ud800\"}}\\n')",
-    "early done": "say(b'{\"type\":\"done\",\"id\":\"cell-0\",\"count\":true}\\n{\"type\":\"done\",\"id\":\"cell-1\",\"count\":7}\\n')",
-    "server's frames": "say(struct.pack('!I', 30) + b'{\"event\": \"exited\", \"status\": 0}')",
+    "surrogate": 'say(b\'{"type":"stream","content":{"name":"stdout","text":"\\\\ud800"}}\\n\')',
+    "early done": 'say(b\'{"type":"done","id":"cell-0","count":true}\\n{"type":"done","id":"cell-1","count":7}\\n\')',
+    "server's frames": 'say(struct.pack(\'!I\', 30) + b\'{"event": "exited", "status": 0}\')',
 }
 
 
@@ -289,8 +303,7 @@ def test_forged_protocol_lines_hurt_their_own_run_at_most(box: Box, source: str)
 
 def test_the_answer_channel_can_forge_only_numbers_of_its_own_call(box: Box) -> None:
     source = (
-        SOCKET
-        + "def latency_stats(samples_us, batch_size):\n"
+        SOCKET + "def latency_stats(samples_us, batch_size):\n"
         "    for n in range(3, 100):\n"
         "        try: os.write(n, b'[' * 200000 + b'\\n')\n"
         "        except OSError: pass\n"
@@ -303,21 +316,29 @@ def test_the_answer_channel_can_forge_only_numbers_of_its_own_call(box: Box) -> 
 
 def test_output_is_cut_with_a_note_and_the_rest_of_the_notebook_runs(box: Box) -> None:
     run = attack(box, "print('x' * 200_000)", "import os\nos.system('yes | head -c 3000000')", "print('after')")
-    assert "output cut" in printed(run) and len(printed(run)) < 70_000
-    assert "output cut" in printed(run, "more0") and len(printed(run, "more0")) < 70_000
+    assert "output cut" in printed(run)
+    assert len(printed(run)) < 70_000
+    assert "output cut" in printed(run, "more0")
+    assert len(printed(run, "more0")) < 70_000
     assert printed(run, "more1") == "after\n"
-    assert run.cut == ["solution", "more0"] and run.stopped is None
+    assert run.cut == ["solution", "more0"]
+    assert run.stopped is None
 
 
 def test_an_endless_flood_is_stopped(box: Box) -> None:
     run = attack(box, "import os\nwhile True: os.write(1, b'y' * 65536)", calls=[])
-    assert run.stopped is not None and run.stopped["why"] in ("output", "time")
+    assert run.stopped is not None
+    assert run.stopped["why"] in ("output", "time")
     assert_next_is_untouched(box)
 
 
 def test_a_cell_that_swallows_interrupts_is_killed(box: Box) -> None:
     run = attack(box, "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass", HONEST)
-    assert run.stopped == {"why": "time", "cell": "solution", "message": "stopped after 6 s: the cell was still running"}
+    assert run.stopped == {
+        "why": "time",
+        "cell": "solution",
+        "message": "stopped after 6 s: the cell was still running",
+    }
     assert run.answers["call0"]["error"]["type"] == "NotAsked"
     assert_next_is_untouched(box)
 

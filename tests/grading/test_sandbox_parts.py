@@ -46,7 +46,17 @@ def test_a_line_that_is_too_long_is_skipped_and_the_next_is_read() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"[]", b"7", b"{}", b'{"type": 3}', b"\xff\xfe", b"[" * 100_000, b'{"type": "x", "n": ' + b"9" * 9999 + b"}", b"{"],
+    [
+        b"",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"type": 3}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"type": "x", "n": ' + b"9" * 9999 + b"}",
+        b"{",
+    ],
     ids=["empty", "list", "number", "no type", "type 3", "no UTF-8", "deep", "long number", "half"],
 )
 def test_what_is_no_message_is_none(line: bytes) -> None:
@@ -67,14 +77,24 @@ def test_numbers_pass_and_missing_keys_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(True, "bool"), (None, None), (1e308 * 10, None), (10**400, "int"), ("str", "str"), ("LEAK 1.5", "a class of its own"), ([1], None)],
+    [
+        (True, "bool"),
+        (None, None),
+        (1e308 * 10, None),
+        (10**400, "int"),
+        ("str", "str"),
+        ("LEAK 1.5", "a class of its own"),
+        ([1], None),
+    ],
 )
 def test_what_is_no_number_never_becomes_one(value: object, expected: object) -> None:
     assert answer(value={"n": value})["value"]["n"] == expected
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"[]", b"[" * 100_000, b"nonsense", b"null", b'"text"'], ids=["empty", "list", "deep", "text", "null", "string"]
+    "line",
+    [b"", b"[]", b"[" * 100_000, b"nonsense", b"null", b'"text"'],
+    ids=["empty", "list", "deep", "text", "null", "string"],
 )
 def test_a_line_that_is_no_answer_is_a_bad_answer(line: bytes) -> None:
     assert checked(line, KNOWN, 5) == failed("BadAnswer")
@@ -84,7 +104,8 @@ def test_names_are_shown_only_if_they_stood_in_the_source() -> None:
     good = answer(ok=False, error={"type": "Mine", "mro": ["Mine", "ValueError"]})
     assert good["error"] == {"type": "Mine", "mro": ["Mine", "ValueError"]}
     bad = answer(ok=False, error={"type": "x7p25", "mro": [7, "x7p25"] + ["ValueError"] * 50})
-    assert bad["error"]["type"] == "a class of its own" and len(bad["error"]["mro"]) == 12
+    assert bad["error"]["type"] == "a class of its own"
+    assert len(bad["error"]["mro"]) == 12
 
 
 def test_samples_after_are_bounded() -> None:
@@ -126,7 +147,8 @@ class IntegerLiar(int):
 )  # fmt: skip
 def test_numbers_of_every_kind_become_plain(value: object, expected: float) -> None:
     number = coerce.plain(value)
-    assert number == expected and type(number) is type(expected)
+    assert number == expected
+    assert type(number) is type(expected)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +182,33 @@ def test_a_type_name_that_is_no_name_is_not_shown() -> None:
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "content", "data", "name", "text", "text/plain", "metadata", "transient", "display_id", "traceback", "wait"]), inner, max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "type",
+                        "content",
+                        "data",
+                        "name",
+                        "text",
+                        "text/plain",
+                        "metadata",
+                        "transient",
+                        "display_id",
+                        "traceback",
+                        "wait",
+                    ]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
         max_leaves=12,
     ),
-    st.sampled_from(["stream", "display_data", "execute_result", "update_display_data", "error", "clear_output", "status", "x"]),
+    st.sampled_from(
+        ["stream", "display_data", "execute_result", "update_display_data", "error", "clear_output", "status", "x"]
+    ),
 )
 def test_any_message_leaves_a_valid_notebook(content: object, kind: str) -> None:
     outputs = Outputs(1, 10_000, "cut")
@@ -181,7 +226,8 @@ def test_more_than_the_limit_is_cut_with_a_note() -> None:
         outputs.message(0, {"type": "stream", "content": {"name": "stdout", "text": "x" * 400}}, 400)
     outputs.message(1, {"type": "stream", "content": {"name": "stdout", "text": "fine"}}, 4)
     first, second = outputs.finished()
-    assert first[0]["text"] == "x" * 800 and first[1]["text"] == "\n[too much]\n"
+    assert first[0]["text"] == "x" * 800
+    assert first[1]["text"] == "\n[too much]\n"
     assert second == [{"output_type": "stream", "name": "stdout", "text": "fine"}]
 
 
@@ -200,8 +246,11 @@ def test_only_regular_files_are_staged_and_never_more_than_the_limit(tmp_path: P
 
 
 def test_the_filter_names_what_leads_out() -> None:
-    assert {"ptrace", "mount", "unshare", "setns", "bpf", "keyctl", "io_uring_setup", "open_by_handle_at"} <= set(DENIED)
-    assert len(compiled_filter()) % 8 == 0 and len(compiled_filter()) > 400
+    assert {"ptrace", "mount", "unshare", "setns", "bpf", "keyctl", "io_uring_setup", "open_by_handle_at"} <= set(
+        DENIED
+    )
+    assert len(compiled_filter()) % 8 == 0
+    assert len(compiled_filter()) > 400
 
 
 def test_the_wall_binds_an_allow_list_and_nothing_of_the_course(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +264,9 @@ def test_the_wall_binds_an_allow_list_and_nothing_of_the_course(monkeypatch: pyt
     allowed = {str(course / "grading/sandbox/behind_wall"), str(course / "deep_learning_cases")}
     assert all(path in allowed or "venv" in path or "site-packages" in path for path in inside_course)
     assert str(course) not in plan.config["path"]
-    assert "/" not in bound and "/etc" not in bound and str(Path.home()) not in bound
+    assert "/" not in bound
+    assert "/etc" not in bound
+    assert str(Path.home()) not in bound
 
 
 def test_cells_and_calls_are_taken_from_plain_json() -> None:

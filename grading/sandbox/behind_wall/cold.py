@@ -1,4 +1,4 @@
-"""The compatibility path: a fresh kernel of the installed ipykernel over ipc sockets, its messages passed on as lines."""
+"""The compatibility path: a fresh kernel over ipc sockets, its messages passed on as lines."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from queue import Empty
 from types import FrameType
 from typing import Any
 
-from behind_wall import frames, kernel
+from behind_wall import frames, work_folder
 
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.2
@@ -57,13 +57,13 @@ class Bridge:
             except (frames.Closed, OSError):
                 return
             if request["op"] == "files":
-                staged = kernel.write_files(self.channel, request["files"])
+                staged = work_folder.write_files(self.channel, request["files"])
                 self._start()
                 self._put({"type": "staged"})
             elif request["op"] == "execute":
                 self._execute(request)
             elif request["op"] == "changed":
-                self._put({"type": "changed", "files": kernel.changed_files(staged)})
+                self._put({"type": "changed", "files": work_folder.changed_files(staged)})
             elif request["op"] == "calls":
                 self._put({"type": "calls"})
                 self._serve_calls(float(request["seconds"]))
@@ -85,7 +85,11 @@ class Bridge:
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", path, "--HistoryManager.hist_file=:memory:"]
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
         self.process = subprocess.Popen(
-            command, env=environment, pass_fds=(self.channel.fileno(),), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            env=environment,
+            pass_fds=(self.channel.fileno(),),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )  # the kernel replaces both by streams of its own
         self.client = BlockingKernelClient(connection_file=path)
         self.client.load_connection_file()

@@ -25,7 +25,9 @@ def version() -> int:
 
 def handled(abi: int) -> int:
     """All file-system rights that this version can withhold."""
-    return _FILESYSTEM_V1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL_DEV if abi >= 5 else 0)
+    return (
+        _FILESYSTEM_V1 | (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0) | (_IOCTL_DEV if abi >= 5 else 0)
+    )
 
 
 def ruleset(read_only: list[str], read_write: list[str], devices: list[str]) -> int:

@@ -11,20 +11,21 @@ import os
 import select
 import signal
 import socket
-import stat
 import sys
 import time
 from typing import Any
 
+CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, CODE)
+
+from behind_wall import emptying, frames, landlock, privileges, processes  # noqa: E402 - found by the line above
+
 
 def main() -> None:
+    """Take the configuration from the descriptor that is named on the command line, and serve."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    code = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path.insert(0, code)
-    from behind_wall import frames
-
     config, _ = frames.receive(control)
-    sys.path[:] = [code, *config["path"]]
+    sys.path[:] = [CODE, *config["path"]]
     sys.prefix = sys.exec_prefix = config["prefix"]
     sys.executable = config["executable"]
     Server(control, config).start()
@@ -34,10 +35,7 @@ class Server:
     """Forks children on request; ``warm`` decides what they find loaded."""
 
     def __init__(self, control: socket.socket, config: dict[str, Any]) -> None:
-        from behind_wall import frames
-        from behind_wall import privileges
 
-        self.frames, self.privileges = frames, privileges
         self.control, self.config = control, config
         self.child: int | None = None
         self.handle: int | None = None
@@ -48,7 +46,6 @@ class Server:
         self.environment: dict[str, str] = {}
 
     def start(self) -> None:
-        privileges = self.privileges
         privileges.hide_memory()
         if self.config["kind"] != "bubblewrap":
             privileges.die_with_parent()
@@ -62,9 +59,9 @@ class Server:
         self.environment = dict(os.environ)
         os.environ.update(self.config["environment"])
         os.umask(0o022)
-        self.frames.send(self.control, {"booting": os.getpid()})
+        frames.send(self.control, {"booting": os.getpid()})
         self._warm_kernel()
-        self.frames.send(self.control, {"ready": self._report()})
+        frames.send(self.control, {"ready": self._report()})
         self.serve()
 
     def _warm_kernel(self) -> None:
@@ -75,7 +72,7 @@ class Server:
 
         with contextlib.suppress(ImportError):
             import deep_learning_cases.stats  # noqa: F401
-        from behind_wall import cold, compute, kernel, landlock, report  # noqa: F401 - loaded before the path is hidden
+        from behind_wall import cold, compute, kernel, report  # noqa: F401 - loaded before the path is hidden
 
         sys.path.pop(0)
         os.makedirs(os.environ["HOME"], exist_ok=True)
@@ -85,7 +82,7 @@ class Server:
         self.kernel.warm()
         os.chdir(home)
         # Where server and submissions share a user, this folder is writable for both: it is emptied like the others.
-        _empty_folder(self.config["server_home"])
+        emptying.empty_folder(self.config["server_home"])
         gc.collect()
         gc.freeze()
 
@@ -96,11 +93,11 @@ class Server:
             ready = select.select(waiting, [], [], self._tick())[0]
             if self.handle is not None and self.handle in ready:
                 self._collect()
-                self.frames.send(self.control, {"event": "exited", "status": self.status})
+                frames.send(self.control, {"event": "exited", "status": self.status})
             if self.control in ready:
                 try:
-                    request, fds = self.frames.receive(self.control)
-                except (self.frames.Closed, OSError):
+                    request, fds = frames.receive(self.control)
+                except (frames.Closed, OSError):
                     break
                 getattr(self, f"do_{request['op']}")(request, fds)
             elif not ready:
@@ -130,8 +127,8 @@ class Server:
             self.control = socket.socket(fileno=fds[0])
             self.spawned, self.child, self.handle = [], None, None
             if self.config["kind"] != "bubblewrap":
-                self.privileges.die_with_parent()
-            self.privileges.hide_memory()
+                privileges.die_with_parent()
+            privileges.hide_memory()
             import importlib
 
             failed = {}
@@ -143,13 +140,13 @@ class Server:
             gc.collect()
             gc.freeze()
             try:
-                self.frames.send(self.control, {"ready": {"failed": failed}})
+                frames.send(self.control, {"ready": {"failed": failed}})
                 self.serve()
             finally:
                 os._exit(0)
         os.close(fds[0])
         self.spawned.append(pid)
-        self.frames.send(self.control, {"spawned": pid})
+        frames.send(self.control, {"spawned": pid})
 
     def do_interrupt(self, _request: dict[str, Any], _fds: list[int]) -> None:
         self._signal(signal.SIGINT)
@@ -162,7 +159,7 @@ class Server:
         self._end_child()
         swept = self._sweep()
         emptied = self._empty() if swept else False
-        self.frames.send(self.control, {"event": "ended", "clean": swept and emptied, "cpu_seconds": self.processor})
+        frames.send(self.control, {"event": "ended", "clean": swept and emptied, "cpu_seconds": self.processor})
         self.status, self.processor = None, 0.0
 
     # The child ----------------------------------------------------------------------------------------------------
@@ -192,11 +189,11 @@ class Server:
             os.close(number)
         self.child, self.status = pid, None
         self.handle = os.pidfd_open(pid)
-        self.frames.send(self.control, {"event": "started", "pid": pid})
+        frames.send(self.control, {"event": "started", "pid": pid})
 
     def _confine(self) -> None:
         """Everything that is given up before the first line of a student's runs."""
-        config, privileges = self.config, self.privileges
+        config = self.config
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.setsid()
         if config["kind"] != "bubblewrap":
@@ -207,8 +204,6 @@ class Server:
             privileges.become(config["uid"], config["gid"], config["keep_search"])
         privileges.adopt_orphans()
         if rules is not None:
-            from behind_wall import landlock
-
             landlock.restrict(rules)
             os.close(rules)
         if config["filter"]:
@@ -223,8 +218,6 @@ class Server:
         """Made in each child: /proc/self is then the child's own folder and nobody else's."""
         if self.config["kind"] != "landlock":
             return None
-        from behind_wall import landlock
-
         paths = self.config["landlock"]
         return landlock.ruleset(paths["read_only"], paths["read_write"], paths["devices"])
 
@@ -295,64 +288,11 @@ class Server:
             if pid in self.spawned:
                 self.spawned.remove(pid)
 
-    def _strangers(self) -> list[int]:
-        """Live processes that belong to a submission."""
-        if self.config["pid_namespace"]:
-            candidates = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        else:
-            candidates = self._descendants()
-        ours = {1, os.getpid(), os.getppid(), *self.spawned}
-        return [pid for pid in candidates if pid not in ours and self._is_student(pid)]
-
-    def _is_student(self, pid: int) -> bool:
-        try:
-            with open(f"/proc/{pid}/stat") as stream:
-                if stream.read().rpartition(")")[2].split()[0] == "Z":
-                    return False
-            return not self.config["change_user"] or os.stat(f"/proc/{pid}").st_uid == self.config["uid"] or self._owner(pid)
-        except OSError:
-            return False
-
-    def _owner(self, pid: int) -> bool:
-        """The real user of a process whose /proc entry belongs to root because it is not dumpable."""
-        with open(f"/proc/{pid}/status") as stream:
-            for line in stream:
-                if line.startswith("Uid:"):
-                    return str(self.config["uid"]) in line.split()[1:]
-        return False
-
-    def _descendants(self) -> list[int]:
-        found, level = [], [os.getpid()]
-        while level:
-            parent = level.pop()
-            if parent in self.spawned:
-                continue
-            try:
-                with open(f"/proc/{parent}/task/{parent}/children") as stream:
-                    children = [int(text) for text in stream.read().split()]
-            except (OSError, ValueError):
-                continue
-            found += children
-            level += children
-        return found
-
     def _empty(self) -> bool:
         """Empty the writable folders, as the student's user; False when something is left."""
-        if self._is_empty():
+        if emptying.is_untouched(self.config["work"], self.config["writable"]):
             return True
-        return self._as_student(_empty_folders, self.config["writable"])
-
-    def _is_empty(self) -> bool:
-        """Whether there is nothing but the untouched work folder; most submissions write no file."""
-        work = self.config["work"]
-        try:
-            about = os.lstat(work)
-            if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o777 != 0o755 or os.listdir(work):
-                return False
-            left = {os.path.join(folder, name) for folder in self.config["writable"] for name in os.listdir(folder)}
-            return left <= {work, os.path.dirname(work)} and os.listdir(os.path.dirname(work)) == [os.path.basename(work)]
-        except OSError:
-            return False
+        return self._as_student(emptying.empty_folders, self.config["writable"])
 
     def _as_student(self, action: Any, *arguments: Any) -> bool:
         """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
@@ -361,7 +301,7 @@ class Server:
             status = 1
             try:
                 if self.config["change_user"]:
-                    self.privileges.become(self.config["uid"], self.config["gid"], self.config["keep_search"])
+                    privileges.become(self.config["uid"], self.config["gid"], self.config["keep_search"])
                 status = 0 if action(*arguments) is not False else 1
             finally:
                 os._exit(status)
@@ -378,17 +318,17 @@ class Server:
 
     def _watch_memory(self) -> None:
         """Without a control group: the private memory of all processes of a submission together."""
-        if self.child is None:
-            return
-        page, total = os.sysconf("SC_PAGE_SIZE"), 0
-        for pid in self._strangers():
-            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/statm") as stream:
-                fields = stream.read().split()
-                total += (int(fields[1]) - int(fields[2])) * page
         limits = self.config["limits"]
-        if total > (limits["memory_mb"] + limits["shared_mb"]) * 1024 * 1024:
-            self.frames.send(self.control, {"event": "memory", "bytes": total})
+        if self.child is not None and processes.private_bytes(self._strangers()) > (
+            (limits["memory_mb"] + limits["shared_mb"]) * privileges.MEGABYTE
+        ):
+            frames.send(self.control, {"event": "memory"})
             self._signal(signal.SIGKILL)
+
+    def _strangers(self) -> list[int]:
+        """Live processes that belong to a submission."""
+        uid = self.config["uid"] if self.config["change_user"] else None
+        return processes.strangers({1, os.getpid(), os.getppid(), *self.spawned}, uid, self.config["pid_namespace"])
 
     def _report(self) -> dict[str, Any]:
         """What is in force, seen from a child that has given up what a submission's process gives up."""
@@ -410,37 +350,6 @@ class Server:
             text = stream.read()
         os.waitpid(pid, 0)
         return json.loads(text)
-
-
-def _empty_folders(folders: list[str]) -> bool:
-    return all([_empty_folder(folder) for folder in folders])
-
-
-def _empty_folder(folder: str) -> bool:
-    """Remove everything in ``folder`` without following a link; False when it takes too long."""
-    import shutil
-
-    deadline = time.monotonic() + 2.0
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if time.monotonic() > deadline:
-            return False
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, onerror=_make_removable)
-        else:
-            os.unlink(path)
-    return not os.listdir(folder)
-
-
-def _make_removable(function: Any, path: str, _error: Any) -> None:
-    """A folder without rights is given them back and tried again, once."""
-    with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        os.chmod(path, 0o700, follow_symlinks=False) if not os.path.islink(path) else None
-    with contextlib.suppress(OSError):
-        import shutil
-
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""Without own mounts: a scratch folder of the machine's, behind Landlock or behind nothing but resource limits."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from grading.sandbox.behind_wall import landlock
+from grading.sandbox.limits import Limits
+from grading.sandbox.places import (
+    BEHIND_WALL,
+    library_folder,
+    module_path,
+    processes_of_user,
+    python_folders,
+    server_environment,
+    slot_uid,
+    student_environment,
+)
+from grading.sandbox.plan import IsolationUnavailable, Plan
+
+__all__ = ["landlock_plan", "unprotected_plan"]
+
+
+def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
+    version = landlock.version()
+    if version < 1:
+        raise IsolationUnavailable(
+            "this kernel offers no Landlock: expected Linux 5.13 or later with Landlock on; "
+            "use bubblewrap or another machine"
+        )
+    plan = _plain(control_fd, box, change_user=os.geteuid() == 0)
+    assert plan.folder is not None
+    reading = [
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/etc/fonts",
+        "/etc/alternatives",
+        "/etc/ld.so.cache",
+    ]
+    reading += ["/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/proc/self", "/proc/cpuinfo"]
+    reading += ["/proc/meminfo", "/proc/stat", "/proc/version", "/sys/devices/system/cpu"]
+    reading += [str(path) for path in python_folders()] + [str(plan.folder / "lib"), str(plan.folder / "code")]
+    plan.config |= {
+        "filter": program.hex(),
+        "landlock": {
+            "read_only": reading,
+            "read_write": [str(plan.folder / "home")],
+            "devices": [
+                "/dev/null",
+                "/dev/zero",
+                "/dev/full",
+                "/dev/random",
+                "/dev/urandom",
+                "/dev/tty",
+                "/dev/ptmx",
+                "/dev/pts",
+            ],
+        },
+    }
+    plan.notes["landlock_version"] = version
+    return plan
+
+
+def unprotected_plan(_limits: Limits, control_fd: int, box: int, _program: bytes) -> Plan:
+    return _plain(control_fd, box, change_user=False)
+
+
+def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
+    """A server without own mounts: its work folder is a scratch folder of the machine's."""
+    folder = Path(tempfile.mkdtemp(prefix="grading-sandbox-"))
+    home, server_home, library, code = (folder / name for name in ("home", "server", "lib", "code"))
+    for path in (home, server_home, library):
+        path.mkdir()
+    # Copies, so that no path leads from them to the course that they lie in.
+    without = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(library_folder(), library / "deep_learning_cases", ignore=without)
+    shutil.copytree(BEHIND_WALL, code / "behind_wall", ignore=without)
+    uid = slot_uid(box) if change_user else os.geteuid()
+    if change_user:
+        os.chown(home, uid, uid)
+        folder.chmod(0o755)
+    command = [sys.executable, "-I", "-S", "-B", str(code / "behind_wall" / "server.py"), str(control_fd)]
+    config = {
+        "path": module_path(str(library)),
+        "environment": server_environment(str(server_home)),
+        "home": str(home / "student"),
+        "work": str(home / "student" / "work"),
+        "writable": [str(home), str(server_home)],
+        "server_home": str(server_home),
+        "uid": uid,
+        "gid": uid if change_user else os.getegid(),
+        "change_user": change_user,
+        "keep_search": change_user and not _reachable_by_others(),
+        "shielded": change_user,
+        "pid_namespace": False,
+        "processes_now": 0 if change_user else processes_of_user(),
+        "filter": "",
+    }
+    environment = student_environment(str(home / "student"), sys.prefix) | {"TMPDIR": str(home / "student")}
+    return Plan("landlock", command, environment, config, folder=folder)
+
+
+def _reachable_by_others() -> bool:
+    """Whether an unprivileged user can walk to this Python (a home folder is often closed to others)."""
+    folders = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve()}
+    return all(parent.stat().st_mode & 0o001 for folder in folders for parent in (folder, *folder.parents))
