@@ -26,6 +26,8 @@ MIN_TELLING_SAMPLES = 20
 
 VALUE_ITEMS = {"stats_p50": "p50_us", "stats_p95": "p95_us", "stats_throughput": "images_per_second"}
 GATE = "Counts only together with a function that gets a hidden p50, p95 or throughput right; see the items above."
+REMARK_NOT_WHOLE = "A remark that costs nothing: a batch size that is not whole was answered; half an image is no image either."
+
 FAULTS = {
     "no samples": "no samples at all",
     "not finite": "a sample that is not finite",
@@ -218,9 +220,11 @@ def _errors(faulty: list[Reading]) -> ItemResult:
     accepted = {reading.fixture.bad for reading in faulty if reading.answered}
     other = {reading.fixture.bad for reading in faulty if not reading.answered and not reading.value_error}
     if accepted:
-        # Everything that makes the answer meaningless is refused; only the type of the batch size is not looked at.
-        half = accepted == {"batch not whole"} and not other
-        return _refusal("accepts-bad-input", accepted, 0.5 if half else 0)
+        if accepted == {"batch not whole"} and not other:
+            # Everything that makes the answer meaningless is refused; `batch_size < 1` is a defensible reading of the
+            # rule, so the type of the batch size is a remark and costs nothing.
+            return ItemResult.of("stats_errors", 1, f"{PRAISE['stats_errors']} {REMARK_NOT_WHOLE}")
+        return _refusal("accepts-bad-input", accepted, 0)
     if any(reading.error is None for reading in faulty):
         return _refusal("stopped", other, 0)
     return (

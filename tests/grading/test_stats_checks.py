@@ -114,8 +114,12 @@ def test_a_wrong_count_leaves_half_of_the_throughput():
 def test_other_exceptions_than_valueerror_leave_half_of_the_errors():
     items, _ = grade(text_of(CASES / "mistaken" / "asserts_for_errors.py"))
     assert items["stats_errors"].points == 0.5
-    items, _ = grade(text_of(CASES / "mistaken" / "only_not_whole_accepted.py"))
-    assert items["stats_errors"].points == 0.5
+
+
+def test_a_batch_size_that_is_not_whole_is_a_remark_and_costs_nothing():
+    items, _ = grade(text_of(CASES / "correct" / "batch_type_not_checked.py"))
+    assert items["stats_errors"].points == 1
+    assert "costs nothing" in items["stats_errors"].message
 
 
 def test_two_mistakes_in_one_value_are_both_in_the_message():
