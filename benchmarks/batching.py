@@ -145,7 +145,7 @@ def row(name: str, seconds: dict[tuple[str, str], list[float]], requests: int, s
 
 
 def simpy_guide(times: list[float], service: ServiceTime, policy: Policy) -> list[float]:
-    """As SimPy's guide models customers: every request is a process that waits for its answer, the queue a ``Store``."""
+    """As SimPy's guide models customers: every request a process that waits for its answer, the queue a ``Store``."""
     import simpy
 
     env = simpy.Environment()

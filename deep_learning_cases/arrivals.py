@@ -30,8 +30,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-BLOCK = 1 << 17
-"""Requests made at once: 1 MB of float64."""
+BLOCK = 1 << 13
+"""Requests made at once: few enough that a block with its lists stays in the processor's cache."""
 
 ARRIVAL_STREAM, SERVICE_STREAM = 0, 1
 

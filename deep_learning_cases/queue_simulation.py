@@ -119,9 +119,9 @@ def summarise(
 ) -> Summary:
     """The summary of a run of ``requests`` requests, made and forgotten block by block.
 
-    Without ``exact`` the memory does not grow with the run: about 60 MB above the interpreter's for a hundred million
-    requests, and the queue itself, which grows where the load is 1 or more.  ``exact`` (None: up to ``EXACT_REQUESTS``)
-    keeps every wait for exact percentiles.  Same seed, same numbers as :func:`simulate` on ``arrival_times_s``.
+    Without ``exact`` the memory does not grow with the run: a few MB for a hundred million requests.  ``exact`` (None:
+    up to ``EXACT_REQUESTS``) keeps every wait for exact percentiles.  Same seed, same numbers as :func:`simulate` on
+    ``arrival_times_s``.
     ``warm_up`` requests at the start are not counted (None: a tenth, at most a million).
     """
     whole(requests, "requests")

@@ -20,7 +20,7 @@ from deep_learning_cases.errors import InputError
 from tests.library import queue_reference
 
 # Halves and quarters: sums are exact, so that many things happen at the very same instant.
-GRID = st.integers(0, 40).map(lambda quarters: quarters / 4)
+GRID = st.integers(0, 120).map(lambda quarters: quarters / 4)
 
 POLICIES = st.builds(
     lambda size, wait, spare: Policy(size, wait, None if spare is None else size + spare),
@@ -59,7 +59,7 @@ def test_equals_the_event_by_event_oracle_on_a_grid_full_of_ties(times, service,
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("block", [7, 1 << 17])
+@pytest.mark.parametrize("block", [7, 1 << 13])
 def test_equals_the_oracle_on_random_runs_cut_into_blocks(monkeypatch, seed, block):
     """Small blocks put every kind of cut between blocks to the test: in a batch, in a full queue, in an idle spell."""
     monkeypatch.setattr(arrival_module, "BLOCK", block)
