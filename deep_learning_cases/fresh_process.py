@@ -16,7 +16,7 @@ from typing import IO, Any
 from deep_learning_cases import errors, files, machine
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, MeasurementError
 
-__all__ = ["COMMAND", "MAX_ANSWER_BYTES", "child_environment", "run_fresh"]
+__all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "child_environment", "run_fresh"]
 
 # -P keeps a numpy.py in the current folder from being imported instead of the real one.
 COMMAND = ("-P", "-c", "from deep_learning_cases.trial import main; main()")
@@ -25,6 +25,10 @@ COMMAND = ("-P", "-c", "from deep_learning_cases.trial import main; main()")
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
 _SLICE_S = 0.5
+
+
+class NoAnswerError(MeasurementError):
+    """The process ended, by itself or by a signal, before it had answered."""
 
 
 def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | None = None) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def _understood(answer: bytes, complaint: bytes, code: int) -> dict[str, Any]:
     if not answer:
         # A negative code is the signal that ended the process, as subprocess tells it.
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
-        raise MeasurementError(
+        raise NoAnswerError(
             f"the measuring process {how} and gave no answer{last_words}: expected a measurement;"
             " run `dlcases doctor`, then measure again"
         )

@@ -77,14 +77,14 @@ def cut_batches(images: Any, batch_size: int) -> list[Any]:
     return batches
 
 
-def main() -> NoReturn:
-    """Read one job, answer with one line, leave with 0; with 1 after a failure that has a name."""
+def main(work: Callable[[dict[str, Any]], dict[str, Any]] = run_job) -> NoReturn:
+    """Read one job, do ``work``, answer with one line, leave with 0; with 1 after a failure that has a name."""
     # Standard output carries the answer alone: whatever a library prints goes to standard error instead.
     answer = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     code = 0
     try:
-        result = run_job(json.loads(sys.stdin.readline()))
+        result = work(json.loads(sys.stdin.readline()))
     except DeepLearningCasesError as error:
         result, code = {"error": type(error).__name__, "message": str(error)}, 1
     except (KeyError, TypeError, ValueError) as error:

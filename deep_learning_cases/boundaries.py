@@ -1,0 +1,121 @@
+"""The same network with more inside the timer: decoding and resizing the images, or a whole service.
+
+``cases`` times the model alone.  Each function here gives one more part of the same record.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deep_learning_cases import bench, images, latency_engine, latency_record, timing
+
+__all__ = ["PREPROCESSING", "prepare", "preprocessing"]
+
+Row = dict[str, Any]
+
+LEAST_TRIALS = 3
+POOL = 8
+"""Different images that the calls of a series take in turn."""
+
+PREPROCESSING = (
+    "With preprocessing: from just before the first image is decoded to the return of engine.run(batch). Included:"
+    " decoding every image of the batch, one after the other in this process, resizing to 8 x 8, normalising, stacking,"
+    " and the forward pass. Excluded: importing, loading the model, reading files, any queue or network."
+)
+
+
+def preprocessing(
+    batches: Sequence[int],
+    width: int,
+    image_format: str = "jpeg",
+    *,
+    warmups: int = 8,
+    trials: int = 60,
+    engine: Any = "numpy",
+    model: str | Path | None = None,
+    seed: int = 1729,
+    threads: int = 1,
+    device: str = "cpu",
+    seconds: float | None = None,
+    clock: timing.Clock = time.perf_counter_ns,
+    progress: bench.Progress | None = None,
+) -> dict[str, Any]:
+    """Time decoding, resizing, normalising and the forward pass together, batch size by batch size.
+
+    ``width`` is of the square images, in pixels; they are made up (:func:`images.photo`), decode like photographs, and
+    :data:`POOL` of them are taken in turn.  ``seconds`` bounds each series: where its first call shows that the trials
+    would take longer, there are fewer, at least :data:`LEAST_TRIALS`, after a single warm-up, and ``trials_note`` says
+    so.  The other arguments and failures are those of :func:`cases.latency_case`.
+
+    Returns ``boundary`` in words, ``image`` (what was decoded) and ``results`` as in the record.
+    """
+    pool = [images.photo(width, image_format, seed + number) for number in range(POOL)]
+    results: dict[int, Row] = {}
+    with (
+        latency_engine.blas_threads(threads),
+        latency_engine.opened(engine, model, seed, threads, device) as measured,
+        bench.progress_steps(progress, len(batches)) as step,
+    ):
+
+        def call(encoded: list[bytes]) -> None:
+            measured.run(prepare(encoded))
+
+        for done, size in enumerate(batches):
+            step(done, f"{image_format} {width} px, batch {size}")
+            inputs = [[pool[(first + place) % POOL] for place in range(size)] for first in range(POOL)]
+            results[size] = _series(call, inputs, size, warmups, trials, seconds, clock, measured.synchronize)
+        step(len(batches), "")
+    return {
+        "boundary": PREPROCESSING,
+        "image": {
+            "format": image_format,
+            "width_px": width,
+            "height_px": width,
+            "mode": "RGB",
+            "mean_bytes": round(statistics.fmean(map(len, pool))),
+            "distinct_images": POOL,
+        },
+        "results": results,
+    }
+
+
+def prepare(encoded: Sequence[bytes]) -> NDArray[np.float32]:
+    """Encoded images as one batch float32 (n, 1, 8, 8); InputError for one that cannot be decoded."""
+    return np.stack([images.to_input(images.decode(content)) for content in encoded])
+
+
+def _series(
+    call: Callable[[Any], object],
+    inputs: Sequence[Any],
+    size: int,
+    warmups: int,
+    trials: int,
+    seconds: float | None,
+    clock: timing.Clock,
+    synchronize: Callable[[], object] | None,
+) -> Row:
+    """One row, cut short where the first call tells that all the trials would take too long."""
+    first = timing.time_calls(call, inputs[:1], 0, 1, clock, synchronize).samples_us[0]
+    room = trials if seconds is None else int(1e6 * seconds / max(first, 1e-3))
+    cut = warmups + trials > room
+    if seconds is not None and cut:
+        left_warmups, left_trials = 0, min(trials, max(LEAST_TRIALS, room - 1))
+    else:
+        left_warmups, left_trials = max(0, warmups - 1), trials
+    timings = timing.time_calls(call, [*inputs[1:], inputs[0]], left_warmups, left_trials, clock, synchronize)
+    row = latency_record.row(
+        [sample / 1000 for sample in timings.samples_us],
+        [sample / 1000 for sample in (first, *timings.warmups_us)],
+        size,
+    )
+    if left_trials < trials or row["warmups"] < warmups:
+        row["trials_note"] = (
+            f"{row['warmups']} warm-up(s) and {left_trials} trials instead of {warmups} and {trials}: the first call"
+            f" took {first / 1e6:.3g} s, and a series was given {seconds:g} s"
+        )
+    return row
