@@ -115,19 +115,20 @@ class OnnxRuntimeEngine:
 
 
 class NumPyEngine:
-    """The forward pass of :mod:`deep_learning_cases.conv` on the weights of ``model_fp32.npz``.
+    """The planned forward pass of :mod:`deep_learning_cases.numpy_network` on the weights of ``model_fp32.npz``.
 
-    How many threads a matrix product takes is settled when NumPy is imported (OPENBLAS_NUM_THREADS and its like), so
-    ``describe`` reports what the environment asked for.
+    One engine may serve several threads at once: each has buffers of its own.  How many threads a matrix product takes
+    is settled when NumPy is imported (OPENBLAS_NUM_THREADS and its like), so ``describe`` reports what the environment
+    asked for.
     """
 
     def __init__(self, threads: int = 1) -> None:
         self._threads = threads
 
     def load(self, path: str | Path) -> None:
-        from deep_learning_cases import artefacts, conv
+        from deep_learning_cases import artefacts, numpy_network
 
-        self._network = conv.Network(artefacts.read_weights(path))
+        self._network = numpy_network.PlannedNetwork(artefacts.read_weights(path))
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         return self._network(batch)
