@@ -156,30 +156,27 @@ def _serve(
 ) -> tuple[list[int], list[float]]:
     """The innermost loop: batches whose oldest request is one of the first ``heads`` arrivals.
 
-    The ``max_batch - 1`` arrivals after the oldest must be known (infinite after the last), since they decide when the
-    batch is full.  Returns for each batch the index after its last request, and its finish.
+    For a ``max_batch`` of at least 2.  The ``max_batch - 1`` arrivals after the oldest must be known (infinite after
+    the last), since they decide when the batch is full.  Returns for each batch the index after its last request, and
+    its finish.
     """
     ends: list[int] = []
     finishes: list[float] = []
     largest, longest = policy.max_batch, policy.max_wait_s
     first = 0
     while first < heads:
-        end = first + largest
-        full = arrivals[end - 1]
-        if full <= free:
+        start = arrivals[first] + longest
+        if start < free:
             start = free
-        else:
-            start = arrivals[first] + longest
-            if start >= full:
-                start = full
+        end = first + 1
+        if arrivals[end] <= start:
+            # Not alone.  Asking that first is cheap, and at a low load the answer is mostly no.
+            end = first + largest
+            full = arrivals[end - 1]
+            if full <= start:
+                start = full if full > free else free
             else:
-                if start < free:
-                    start = free
-                # At a low load the next request is usually not there yet, and looking is cheaper than searching.
-                if arrivals[first + 1] > start:
-                    end = first + 1
-                else:
-                    end = bisect_right(arrivals, start, first + 2, end - 1)
+                end = bisect_right(arrivals, start, first + 2, end - 1)
         free = start + service(end - first)
         ends.append(end)
         finishes.append(free)
