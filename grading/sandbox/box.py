@@ -80,8 +80,13 @@ class Box:
             self._link = None
 
     def _open(self) -> ServerLink:
-        reasons = []
+        reasons: list[str] = []
         for kind in ("bubblewrap", "landlock") if self._wanted == "auto" else (self._wanted,):
+            if kind == "landlock" and self.cold:
+                reasons.append(
+                    "a fresh kernel needs sockets that Landlock cannot confine: use bubblewrap, or forked kernels"
+                )
+                continue
             try:
                 link = ServerLink(kind, self.limits, self._number)
             except IsolationUnavailable as error:

@@ -46,7 +46,7 @@ class Conversation:
         self.discarded = 0
         self.pending: deque[tuple[dict[str, Any], int]] = deque()
         self.exited = False
-        self.memory_killed = False
+        self.killed_for = ""
         self.channel: socket.socket | None = None
         self.pipes: dict[int, str] = {}
         self.kills_before = link.group.out_of_memory() if link.group else 0
@@ -208,8 +208,8 @@ class Conversation:
         event = self.link.event(0.0)
         if event is None:
             return
-        if event.get("event") == "memory":
-            self.memory_killed = True
+        if event.get("event") in ("memory", "folder"):
+            self.killed_for = str(event["event"])
         elif event.get("event") == "exited":
             self.exited = True
 
@@ -232,11 +232,10 @@ class Conversation:
         self.exited = True
         self._drain_pipes()
         with contextlib.suppress(Lost):
-            for _ in range(3):
-                if self.link.event(0.05) is None:
-                    break
+            while select.select([self.link.control], [], [], 0.05)[0]:
+                self._event()
         killed = self.link.group is not None and self.link.group.out_of_memory() > self.kills_before
-        self._stop("memory" if self.memory_killed or killed else "died")
+        self._stop(self.killed_for or ("memory" if killed else "died"))
         raise _Ended
 
     def _kill(self) -> None:

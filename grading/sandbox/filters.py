@@ -38,8 +38,12 @@ _TERMINAL_INJECTION = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 
 @cache
-def compiled_filter() -> bytes:
-    """The filter as BPF, ready for ``bwrap --seccomp`` or ``prctl``; ImportError or OSError without libseccomp."""
+def compiled_filter(own_mounts: bool = True) -> bytes:
+    """The filter as BPF, ready for ``bwrap --seccomp`` or ``prctl``; ImportError or OSError without libseccomp.
+
+    Without ``own_mounts`` the sockets of the machine's services lie in sight, and Landlock does not keep anybody from
+    connecting to a path: connecting is denied altogether, and so are datagrams, which need no connection.
+    """
     import pyseccomp as seccomp
 
     rules: Any = seccomp.SyscallFilter(seccomp.ALLOW)
@@ -53,6 +57,9 @@ def compiled_filter() -> bytes:
     # A network namespace does not cover VSOCK, and netlink or packet sockets are of no use to a notebook.  ZeroMQ
     # aborts its process on other error numbers than this one when it looks for network interfaces.
     _add(rules, seccomp.ERRNO(errno.EOPNOTSUPP), "socket", seccomp.Arg(0, seccomp.NE, int(socket.AF_UNIX)))
+    if not own_mounts:
+        _add(rules, refuse, "connect")
+        _add(rules, refuse, "socket", seccomp.Arg(1, seccomp.MASKED_EQ, 0xF, int(socket.SOCK_DGRAM)))
     for request in _TERMINAL_INJECTION:
         _add(rules, refuse, "ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))
     with tempfile.TemporaryFile() as stream:

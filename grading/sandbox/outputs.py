@@ -50,7 +50,10 @@ class Outputs:
         content = _content(str(kind), value.get("content"))
         if content is None:
             return
-        if kind != "clear_output":
+        if kind == "clear_output":  # what it removes no longer counts: an animation may show many figures in turn
+            self._total += self._cell_bytes - self._left[index]
+            self._left[index] = self._cell_bytes
+        else:
             if (
                 size > self._left[index]
                 or size > self._total

@@ -20,7 +20,7 @@ KINDS = ("bubblewrap", "landlock", "none")
 
 def make_plan(kind: str, limits: Limits, control_fd: int, box: int, control_group: bool) -> Plan:
     """The plan of one kind; IsolationUnavailable where a part that it needs is missing."""
-    filter_program = b"" if kind == "none" else _filter()
+    filter_program = b"" if kind == "none" else _filter(own_mounts=kind == "bubblewrap")
     builder = {"bubblewrap": bubblewrap_plan, "landlock": landlock_plan, "none": unprotected_plan}[kind]
     plan = builder(limits, control_fd, box, filter_program)
     plan.kind = kind
@@ -34,9 +34,9 @@ def make_plan(kind: str, limits: Limits, control_fd: int, box: int, control_grou
     return plan
 
 
-def _filter() -> bytes:
+def _filter(own_mounts: bool) -> bytes:
     try:
-        return compiled_filter()
+        return compiled_filter(own_mounts)
     except (ImportError, OSError, RuntimeError) as error:
         raise IsolationUnavailable(
             f"the system-call filter cannot be built ({error}): expected libseccomp and pyseccomp; "

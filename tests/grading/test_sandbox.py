@@ -146,7 +146,8 @@ def test_nothing_is_left_for_the_next_submission(box: Box) -> None:
     )
     result = run(
         box,
-        "import os, builtins\nprint(os.listdir('.'), os.listdir('/tmp'), hasattr(builtins, 'left'), 'LEFT' in os.environ)",
+        "import os, builtins\nprint(os.listdir('.'), os.listdir('/tmp'))\n"
+        "print(hasattr(builtins, 'left'), 'LEFT' in os.environ)",
     )
     assert "left" not in text(result).replace("hasattr", "")
     assert "False False" in text(result)
@@ -251,9 +252,11 @@ def test_one_process_per_call_keeps_calls_apart(box: Box) -> None:
     [
         "from deep_learning_cases.stats import latency_summary\nlatency_stats = latency_summary",
         "from deep_learning_cases import stats\ndef latency_stats(s, b):\n    return stats.latency_summary(s, b)",
-        "def latency_stats(s, b):\n    from deep_learning_cases.stats import latency_summary\n    return latency_summary(s, b)",
-        "from deep_learning_cases.stats import latency_summary as f\ndef latency_stats(s, b):\n"
-        "    try:\n        return f(s, b)\n    except Exception:\n        return {}",
+        "def latency_stats(s, b):\n    import deep_learning_cases.stats as st\n    return st.latency_summary(s, b)",
+        (
+            "from deep_learning_cases.stats import latency_summary as f\ndef latency_stats(s, b):\n"
+            "    try:\n        return f(s, b)\n    except Exception:\n        return {}"
+        ),
     ],
     ids=["the same object", "through the module", "imported late", "caught"],
 )
@@ -267,7 +270,8 @@ def test_the_librarys_own_summary_is_switched_off_and_its_use_is_marked(box: Box
 def test_prints_and_displays_during_calls_go_nowhere_and_break_nothing(box: Box) -> None:
     source = (
         "import os, sys\nfrom IPython.display import display\ndef latency_stats(samples_us, b):\n"
-        "    print('HIDDEN'); display('HIDDEN'); os.system('echo HIDDEN'); print('HIDDEN', file=sys.stderr); sys.stdout.flush()\n"
+        "    print('HIDDEN'); display('HIDDEN'); os.system('echo HIDDEN')\n"
+        "    print('HIDDEN', file=sys.stderr); sys.stdout.flush()\n"
         "    get_ipython().displayhook(100)\n    return " + FULL
     )
     result = run(box, source, calls=[Call("a", [1.0], 1)])
@@ -298,7 +302,7 @@ def test_compute_that_never_answers_is_ended(box: Box, tmp_path: Path, body: str
     assert run(box, "print(1)").stopped is None
 
 
-# Reports, refusals, life -----------------------------------------------------------------------------------------------
+# Reports, refusals, life ---------------------------------------------------------------------------------------------
 
 
 def test_the_isolation_in_force_is_reported_from_inside(box: Box) -> None:
@@ -363,6 +367,9 @@ def test_other_kinds_run_and_ask_as_well(kind: str) -> None:
             assert seen["seccomp"] == "filter"
             assert seen["network"].startswith("closed")
             assert not seen["shadow_readable"]
+            assert run(opened, "import socket\nsocket.socket(socket.AF_UNIX).connect('/x')").outputs["0"][0][
+                "ename"
+            ] == ("PermissionError")
             blocked = run(opened, f"open({str(Path(__file__))!r})", f"open({str(folder / 'lib' / 'x')!r}, 'w')")
             assert all(outputs[0]["ename"] == "PermissionError" for outputs in blocked.outputs.values())
     assert not folder.exists()
@@ -374,16 +381,40 @@ def test_a_daemon_is_hunted_down_without_a_pid_namespace() -> None:
     except IsolationUnavailable as error:
         pytest.skip(str(error))
     with opened:
-        source = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0: time.sleep(300)\n    os._exit(0)\nprint('x')"
+        source = (
+            "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+            "    if os.fork() == 0: time.sleep(300)\n    os._exit(0)\nprint('x')"
+        )
         run(opened, source)
         uid = opened.isolation["seen_from_inside"]["uid"]
         if uid != os.geteuid():
-            assert not [name for name in os.listdir("/proc") if name.isdigit() and _owner(name) == uid]
+            assert not [path for path in Path("/proc").iterdir() if path.name.isdigit() and _owner(path) == uid]
 
 
-def _owner(pid: str) -> int:
+def test_files_are_bounded_without_sized_mounts() -> None:
+    with open_box(Limits(folder_mb=20), isolation="none") as opened:
+        result = run(
+            opened, "import time\nfor i in range(40): open(str(i), 'wb').write(b'x' * (1 << 20)); time.sleep(0.05)"
+        )
+        assert result.stopped is not None
+        assert result.stopped["why"] == "folder"
+        assert text(run(opened, "import os\nprint(os.listdir('.'))")) == "[]\n"
+
+
+def test_an_animation_is_not_cut() -> None:
+    with open_box(Limits(output_kb=50)) as opened:
+        source = (
+            "from IPython.display import clear_output, display, HTML\n"
+            "for i in range(40):\n    clear_output(wait=True)\n    display(HTML('x' * 20_000 + str(i)))"
+        )
+        result = run(opened, source)
+        assert result.cut == []
+        assert result.outputs["0"][-1]["data"]["text/html"].endswith("39")
+
+
+def _owner(process: Path) -> int:
     try:
-        return os.stat(f"/proc/{pid}").st_uid
+        return process.stat().st_uid
     except OSError:
         return -1
 

@@ -41,7 +41,7 @@ class Bridge:
     """Between the grader's channel and the kernel's ZeroMQ sockets; both ends are behind the wall."""
 
     def __init__(self, channel: socket.socket, budget: int) -> None:
-        self.channel, self.budget = channel, budget
+        self.channel, self.cell_budget, self.budget = channel, budget, budget
         # Unix socket paths are short; /tmp or, without own mounts, the scratch folder.
         self.folder = tempfile.mkdtemp(prefix="k")
         self.process: subprocess.Popen[bytes] | None = None
@@ -98,6 +98,7 @@ class Bridge:
         self.client.wait_for_ready(timeout=_START_SECONDS)
 
     def _execute(self, request: dict[str, Any]) -> None:
+        self.budget = self.cell_budget
         identifier = self.client.execute(request["code"], allow_stdin=False, stop_on_error=False)
         while True:
             message = self._next(self.client.get_iopub_msg)
@@ -129,6 +130,8 @@ class Bridge:
                     os._exit(1)
 
     def _put(self, value: dict[str, Any]) -> None:
+        if value["type"] == "clear_output":
+            self.budget = self.cell_budget
         line = json.dumps(value, default=str).encode("utf-8", "backslashreplace") + b"\n"
         if value["type"] in _PASSED_ON:
             if len(line) > self.budget:

@@ -23,6 +23,20 @@ def is_untouched(work: str, writable: list[str]) -> bool:
         return False
 
 
+def bytes_in(folders: list[str], most_entries: int = 20_000) -> int:
+    """Bytes of the regular files in ``folders``; very many entries count as too much."""
+    total = entries = 0
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            entries += len(names)
+            if entries > most_entries:
+                return 1 << 60
+            for name in names:
+                with contextlib.suppress(OSError):
+                    total += os.lstat(os.path.join(parent, name)).st_size
+    return total
+
+
 def empty_folders(folders: list[str]) -> bool:
     """Empty them all; False when something is left."""
     done = [empty_folder(folder) for folder in folders]  # all of them, also after one that failed

@@ -113,7 +113,7 @@ class Kernel:
 
     def run(self, channel: socket.socket, config: dict[str, Any]) -> None:
         """Serve one submission on ``channel`` until its end."""
-        self.session.attach(channel, budget=4 * int(config["output_kb"]) * 1024)
+        self.session.attach(channel, budget=0)
         for stream in self.streams:
             stream.adopt()
         sys.stdout, sys.stderr = self.streams
@@ -157,6 +157,7 @@ class Kernel:
 
     async def _execute(self, request: dict[str, Any]) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.session.renew(self.config["output_kb"] * 4096)
         try:
             await self.execute(request["id"], request["code"])
         except (KeyboardInterrupt, asyncio.CancelledError):

@@ -22,12 +22,13 @@ class LineSession(Session):
         super().__init__(**kwargs)
         self._channel: socket.socket | None = None
         self._owner = 0
-        self._budget = 0
+        self._budget = self._cell_budget = 0
         self._lock = threading.RLock()
 
     def attach(self, channel: socket.socket, budget: int) -> None:
         """Send on ``channel`` from now on, at most ``budget`` bytes of output; the reader has a bound of its own."""
-        self._channel, self._owner, self._budget = channel, os.getpid(), budget
+        self._channel, self._owner = channel, os.getpid()
+        self.renew(budget)
 
     def send(  # the signature is jupyter_client's
         self,
@@ -49,6 +50,10 @@ class LineSession(Session):
             self.put({"type": message["header"]["msg_type"], "content": message["content"]})
         return message
 
+    def renew(self, budget: int) -> None:
+        """A new cell has its budget of output again."""
+        self._budget = self._cell_budget = budget
+
     def owned(self) -> bool:
         """Whether this is the process that was attached, and not one forked from it."""
         return os.getpid() == self._owner
@@ -61,6 +66,8 @@ class LineSession(Session):
         """Write one line."""
         line = json.dumps(value, default=json_default).encode("utf-8", "backslashreplace") + b"\n"
         with self._lock:
+            if value["type"] == "clear_output" and self._budget >= 0:
+                self._budget = self._cell_budget
             if value["type"] in {"stream", "display_data", "execute_result", "update_display_data"}:
                 if self._budget < 0:
                     return

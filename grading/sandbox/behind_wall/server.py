@@ -101,7 +101,7 @@ class Server:
                     break
                 getattr(self, f"do_{request['op']}")(request, fds)
             elif not ready:
-                self._watch_memory()
+                self._watch()
         self._end_child()
         self._sweep()
 
@@ -314,11 +314,23 @@ class Server:
     # Watching ------------------------------------------------------------------------------------------------------
 
     def _tick(self) -> float | None:
-        return 0.2 if self.child is not None and not self.config["control_group"] else None
+        """How long to wait for a request: only a wall without control group or sized mounts has to look around."""
+        watched = not self.config["control_group"] or self.config["kind"] != "bubblewrap"
+        return 0.2 if self.child is not None and watched else None
 
-    def _watch_memory(self) -> None:
-        """Without a control group: the private memory of all processes of a submission together."""
+    def _watch(self) -> None:
+        """Where nothing else bounds them: memory of all processes of a submission together, and its files."""
         limits = self.config["limits"]
+        if (
+            self.child is not None
+            and self.config["kind"] != "bubblewrap"
+            and emptying.bytes_in(self.config["writable"]) > limits["folder_mb"] * privileges.MEGABYTE
+        ):
+            frames.send(self.control, {"event": "folder"})
+            self._signal(signal.SIGKILL)
+            return
+        if self.config["control_group"]:
+            return
         if self.child is not None and processes.private_bytes(self._strangers()) > (
             (limits["memory_mb"] + limits["shared_mb"]) * privileges.MEGABYTE
         ):
