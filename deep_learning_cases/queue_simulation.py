@@ -23,7 +23,8 @@ EXACT_REQUESTS = 4_000_000
 
 @dataclass(frozen=True)
 class Result:
-    """What happened to each request: arrays of shape (n,) in the order of arrival, seconds, 57 bytes a request.
+    """What happened to each request: arrays of shape (n,) in the order of arrival, seconds: 57 bytes a request, and
+    up to 40 for the raw record that the summary is made from.
 
     A request's wait is ``queueing_s`` (the server was busy) and then ``fill_s`` (the server was free and waited for the
     batch to fill).  ``batch`` numbers the batches in the order they ran, ``batch_size`` is how many shared it.  For a

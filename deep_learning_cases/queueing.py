@@ -234,6 +234,7 @@ def _serve_bounded(
     refused: list[int] = []
     largest, longest, bound = policy.max_batch, policy.max_wait_s, policy.queue_bound
     assert bound is not None
+    patience = longest if largest > 1 else 0.0
     first = begun = 0
     while begun < len(offered):
         if offered[begun] <= free:
@@ -243,13 +244,20 @@ def _serve_bounded(
             if arrived > entering:
                 refused += (entering, arrived)
             begun = arrived
+            if begun == len(offered):
+                break
         waiting = len(queue) - first
-        missing = largest - waiting
-        if begun == len(offered) or begun + missing > len(offered) or (begun == known and not waiting):
-            break
-        if missing <= 0:
+        if not waiting and begun + 1 < len(offered) and offered[begun + 1] > offered[begun] + patience:
+            # Free, and nobody joins in time: the frequent case of a low load, kept cheap.
+            start, end = offered[begun] + patience, first + 1
+            queue.append(offered[begun])
+            begun += 1
+        elif waiting >= largest:
             start, end = free, first + largest
         else:
+            missing = largest - waiting
+            if begun + missing > len(offered) or (begun == known and not waiting):
+                break
             due = (queue[first] if waiting else offered[begun]) + longest
             start = min(max(due, free), offered[begun + missing - 1])
             joining = bisect_right(offered, start, begun, begun + missing)
