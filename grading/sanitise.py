@@ -125,7 +125,8 @@ def clean_html(html: str) -> str:
         strip=True,
         strip_comments=True,
     )
-    return str(cleaner.clean(html))
+    # What is left of a picture from elsewhere is a broken picture.
+    return re.sub(r"<img(?![^>]*\bsrc=)[^>]*>", "", str(cleaner.clean(html)))
 
 
 def inert_markdown(source: str) -> str:
