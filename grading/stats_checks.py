@@ -26,7 +26,9 @@ MIN_TELLING_SAMPLES = 20
 
 VALUE_ITEMS = {"stats_p50": "p50_us", "stats_p95": "p95_us", "stats_throughput": "images_per_second"}
 GATE = "Counts only together with a function that gets a hidden p50, p95 or throughput right; see the items above."
-REMARK_NOT_WHOLE = "A remark that costs nothing: a batch size that is not whole was answered; half an image is no image either."
+REMARK_NOT_WHOLE = (
+    "A remark that costs nothing: a batch size that is not whole was answered; half an image is no image either."
+)
 
 FAULTS = {
     "no samples": "no samples at all",
