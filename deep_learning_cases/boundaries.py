@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases import bench, images, latency_engine, latency_record, timing
+from deep_learning_cases.errors import InputError
 
-__all__ = ["PREPROCESSING", "prepare", "preprocessing"]
+__all__ = ["POOL", "PREPROCESSING", "prepare", "preprocessing", "series"]
 
 Row = dict[str, Any]
 
@@ -68,7 +69,7 @@ def preprocessing(
         for done, size in enumerate(batches):
             step(done, f"{image_format} {width} px, batch {size}")
             inputs = [[pool[(first + place) % POOL] for place in range(size)] for first in range(POOL)]
-            results[size] = _series(call, inputs, size, warmups, trials, seconds, clock, measured.synchronize)
+            results[size] = series(call, inputs, size, warmups, trials, seconds, clock, measured.synchronize)
         step(len(batches), "")
     return {
         "boundary": PREPROCESSING,
@@ -89,7 +90,7 @@ def prepare(encoded: Sequence[bytes]) -> NDArray[np.float32]:
     return np.stack([images.to_input(images.decode(content)) for content in encoded])
 
 
-def _series(
+def series(
     call: Callable[[Any], object],
     inputs: Sequence[Any],
     size: int,
@@ -97,25 +98,28 @@ def _series(
     trials: int,
     seconds: float | None,
     clock: timing.Clock,
-    synchronize: Callable[[], object] | None,
+    synchronize: Callable[[], object] | None = None,
 ) -> Row:
-    """One row, cut short where the first call tells that all the trials would take too long."""
-    first = timing.time_calls(call, inputs[:1], 0, 1, clock, synchronize).samples_us[0]
-    room = trials if seconds is None else int(1e6 * seconds / max(first, 1e-3))
-    cut = warmups + trials > room
-    if seconds is not None and cut:
-        left_warmups, left_trials = 0, min(trials, max(LEAST_TRIALS, room - 1))
-    else:
-        left_warmups, left_trials = max(0, warmups - 1), trials
+    """One row, cut short where the first calls tell that all of them would take longer than ``seconds``.
+
+    At least one call is a warm-up, and two where there is time: the first alone may be a hundred times too slow to
+    judge by.
+    """
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise InputError(f"seconds is {seconds!r}: expected a number above 0, or None; change it")
+    warm_us: list[float] = []
+    while len(warm_us) < min(max(1, warmups), 2) and (seconds is None or sum(warm_us) < 5e5 * seconds):
+        warm_us += timing.time_calls(call, inputs[:1], 0, 1, clock, synchronize).samples_us
+    room = None if seconds is None else int(1e6 * seconds / max(warm_us[-1], 1e-3))
+    left_warmups, left_trials = max(0, warmups - len(warm_us)), trials
+    if room is not None and warmups + trials > room:
+        left_warmups, left_trials = 0, min(trials, max(LEAST_TRIALS, room - len(warm_us)))
     timings = timing.time_calls(call, [*inputs[1:], inputs[0]], left_warmups, left_trials, clock, synchronize)
-    row = latency_record.row(
-        [sample / 1000 for sample in timings.samples_us],
-        [sample / 1000 for sample in (first, *timings.warmups_us)],
-        size,
-    )
-    if left_trials < trials or row["warmups"] < warmups:
+    warm_us += timings.warmups_us
+    row = latency_record.row([us / 1000 for us in timings.samples_us], [us / 1000 for us in warm_us], size)
+    if left_trials < trials or len(warm_us) < warmups:
         row["trials_note"] = (
-            f"{row['warmups']} warm-up(s) and {left_trials} trials instead of {warmups} and {trials}: the first call"
-            f" took {first / 1e6:.3g} s, and a series was given {seconds:g} s"
+            f"{len(warm_us)} warm-up(s) and {left_trials} trials instead of {warmups} and {trials}, as a call takes"
+            f" {warm_us[-1] / 1e6:.3g} s and a series was given {seconds:g} s"
         )
     return row

@@ -17,10 +17,20 @@ from typing import Any
 from deep_learning_cases import bench, data, files, latency_engine, latency_record, machine, schemas, timing
 from deep_learning_cases.errors import FileError, InputError, MeasurementError
 
-__all__ = ["BOUNDARY", "MAX_BATCH", "LatencyCase", "check_batches", "latency_case", "load_latency_case", "save"]
+__all__ = [
+    "BOUNDARY",
+    "MAX_BATCH",
+    "LatencyCase",
+    "check_batches",
+    "check_protocol",
+    "latency_case",
+    "load_latency_case",
+    "save",
+]
 
 MAX_BATCH = 1 << 20
 MAX_CALLS = 100_000
+MAX_FILE_BYTES = 64 * 1024 * 1024
 
 BOUNDARY = (
     "Model only: from just before engine.run(batch) to its return with the logits in main memory. Included: the forward"
@@ -85,13 +95,8 @@ def latency_case(
         MeasurementError: a batch that does not fit in memory, or a clock that runs back or is too coarse.
     """
     sizes = check_batches(batches)
-    _check_whole("warmups", warmups, 0, MAX_CALLS)
-    _check_whole("trials", trials, 1, MAX_CALLS)
-    _check_whole("seed", seed, 0, 2**32 - 1)
-    _check_whole("threads", threads, 1, 1024)
+    check_protocol(warmups, trials, seed, threads, inputs)
     warmups, trials = int(warmups), int(trials)
-    if inputs not in ("fresh", "fixed"):
-        raise InputError(f"inputs is {inputs!r}: expected 'fresh' or 'fixed'; choose one of them")
     _check_place(artifact)
     rows: dict[int, dict[str, Any]] = {}
     distinct: dict[int, int] = {}
@@ -162,9 +167,6 @@ def load_latency_case(path: str | Path) -> LatencyCase:
     return LatencyCase(record)
 
 
-MAX_FILE_BYTES = 64 * 1024 * 1024
-
-
 def check_batches(batches: Any) -> list[int]:
     """Batch sizes as a list of ints, in the order given; InputError for anything but distinct whole numbers from 1."""
     try:
@@ -178,6 +180,16 @@ def check_batches(batches: Any) -> list[int]:
     return [int(size) for size in sizes]
 
 
+def check_protocol(warmups: Any, trials: Any, seed: Any, threads: Any, inputs: Any) -> None:
+    """InputError for an argument of :func:`latency_case` that makes no sense, before anything is measured."""
+    _check_whole("warmups", warmups, 0, MAX_CALLS)
+    _check_whole("trials", trials, 1, MAX_CALLS)
+    _check_whole("seed", seed, 0, 2**32 - 1)
+    _check_whole("threads", threads, 1, 1024)
+    if inputs not in ("fresh", "fixed"):
+        raise InputError(f"inputs is {inputs!r}: expected 'fresh' or 'fixed'; choose one of them")
+
+
 def _check_whole(name: str, value: object, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
         raise InputError(f"{name} is {value!r}: expected a whole number from {least} to {most}; change it")
@@ -185,6 +197,8 @@ def _check_whole(name: str, value: object, least: int, most: int) -> None:
 
 def _check_place(artifact: str | Path | None) -> None:
     """Before measuring, not after: a wrong path should not cost the measurement."""
+    if artifact is not None and not isinstance(artifact, str | Path):
+        raise InputError(f"artifact is {type(artifact).__name__}: expected a path, or None; change it")
     if artifact is not None and (not Path(artifact).parent.is_dir() or Path(artifact).is_dir()):
         raise FileError(f"cannot write {artifact}: expected a file in an existing folder; make the folder first")
 

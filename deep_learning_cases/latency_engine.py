@@ -62,6 +62,8 @@ def model_file(engine: str, model: str | Path | None, seed: int) -> Iterator[tup
     """
     if engine not in engines.ENGINES:
         raise InputError(f"there is no engine {engine!r}: expected one of {', '.join(engines.ENGINES)}; choose one")
+    if model is not None and not isinstance(model, str | Path):
+        raise InputError(f"model is {type(model).__name__}: expected a path, or None; change it")
     name = artefacts.FP32 if engine == "onnxruntime" else artefacts.WEIGHTS
     if model is not None:
         path = Path(model) / name if Path(model).is_dir() else Path(model)

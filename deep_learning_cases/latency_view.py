@@ -7,7 +7,7 @@ from typing import Any
 
 from deep_learning_cases import latency_plots, stats
 
-__all__ = ["cells", "columns", "facts", "histogram", "html", "number", "table"]
+__all__ = ["boundary_name", "facts", "histogram", "html", "report", "table"]
 
 _TIMES = ("median_ms", "p95_ms", "p99_ms", "min_ms", "max_ms", "first_call_ms", "ms_per_image")
 _HEADINGS = ("batch", "median ms", "p95 ms", "p99 ms", "min ms", "max ms", "first call ms", "ms/image", "images/s")
@@ -29,9 +29,15 @@ def facts(record: dict[str, Any]) -> list[str]:
 def cells(rows: dict[int, dict[str, Any]]) -> list[tuple[str, ...]]:
     """The numbers of each batch size as text, in the order of the headings."""
     return [
-        (str(batch), *(number(row[key]) for key in _TIMES), f"{row['images_per_second']:,.0f}")
+        (str(batch), *(number(_given(row, key)) for key in _TIMES), f"{row['images_per_second']:,.0f}")
         for batch, row in rows.items()
     ]
+
+
+def _given(row: dict[str, Any], key: str) -> float | None:
+    """The number, unless it is a p95 that only the slowest trial stands for (below 20 trials)."""
+    value: float | None = None if key == "p95_ms" and row["p95_ms"] == row["max_ms"] else row[key]
+    return value
 
 
 def table(rows: dict[int, dict[str, Any]]) -> list[str]:
@@ -64,6 +70,76 @@ def histogram(samples_ms: Sequence[float], bins: int = 8, width: int = 40) -> li
         named.append((f"> {number(high)}", len(ordered) - len(inside)))
     most = max(count for _, count in named)
     return [f"{name:>10} ms |{'#' * math.ceil(width * count / most):<{width}} {count}" for name, count in named]
+
+
+def report(record: dict[str, Any]) -> list[str]:
+    """The whole record for a terminal: facts, tables, histograms, and what did not fit."""
+    lines = [*facts(record), "", *table(record["results"])]
+    for batch, row in record["results"].items():
+        lines += ["", f"batch {batch}, {row['trials']} trials", *histogram(row["samples_ms"])]
+    if "boundaries" in record:
+        lines += ["", *boundary_lines(record)]
+    if "cold" in record:
+        lines += ["", *cold_lines(record)]
+    if "memory" in record:
+        lines += ["", *memory_lines(record["memory"])]
+    return lines
+
+
+def boundary_name(name: str) -> str:
+    """The key of a boundary in words: preprocessing_jpeg_64 becomes "JPEG, 64 px"."""
+    kind, _, rest = name.partition("_")
+    image_format, _, width = rest.partition("_")
+    return f"{image_format.upper()}, {width} px" if kind == "preprocessing" and width else name
+
+
+def boundary_lines(record: dict[str, Any]) -> list[str]:
+    """Batch latency, cost per image and images per second of every boundary, side by side."""
+    parts = {"model": {"results": record["results"]}, **record["boundaries"]}
+    lines: list[tuple[str, ...]]
+    lines, notes = [("boundary", "batch", "trials", "median ms", "p95 ms", "ms/image", "images/s")], []
+    for name, part in parts.items():
+        if "unavailable" in part:
+            notes.append(f"{boundary_name(name)}: not measured: {part['unavailable']}")
+        for batch, row in part.get("results", {}).items():
+            numbers = (number(_given(row, key)) for key in ("median_ms", "p95_ms", "ms_per_image"))
+            rate = f"{row['images_per_second']:,.0f}"
+            lines.append((boundary_name(name), str(batch), str(row["trials"]), *numbers, rate))
+            if "trials_note" in row:
+                notes.append(f"{boundary_name(name)}, batch {batch}: {row['trials_note']}")
+    return [*columns(lines), *notes]
+
+
+def cold_lines(record: dict[str, Any]) -> list[str]:
+    """Medians of each stage of a cold start, and a warm call beside them."""
+    stages = ("start_ms", "import_ms", "load_ms", "first_call_ms", "total_ms")
+    lines: list[tuple[str, ...]] = [
+        ("batch", "starts", "start ms", "import ms", "load ms", "first call ms", "cold ms", "warm ms")
+    ]
+    for batch, part in record["cold"]["results"].items():
+        medians = (number(stats.percentile([start[key] for start in part["starts"]], 0.5, "linear")) for key in stages)
+        warm = number(record["results"][batch]["median_ms"])
+        lines.append((str(batch), str(len(part["starts"])), *medians, warm))
+    return [*columns(lines), record["cold"]["boundary"]]
+
+
+def memory_lines(part: dict[str, Any]) -> list[str]:
+    """Peak memory of each batch size; under a limit also what does not fit, and what would."""
+    lines = [("batch", "peak MB", "before model MB", "fits")]
+    for batch, row in part["results"].items():
+        peak, before = (number(row[key] / 1e6 if row[key] else None) for key in ("peak_rss_bytes", "before_bytes"))
+        lines.append((str(batch), peak, before, "yes" if row["fits"] else "no"))
+    text = [*columns(lines), part["boundary"]]
+    if part["limit_bytes"] is not None:
+        limit = f"{part['limit_bytes'] / 1e6:g} MB"
+        text += [
+            f"batch {batch} does not fit in {limit}: {row['reason']}; it was left out"
+            for batch, row in part["results"].items()
+            if not row["fits"]
+        ]
+        largest = part["largest_batch"]
+        text.append(f"the largest batch that fits in {limit} is {largest['fits']}; {largest['reason']}")
+    return text
 
 
 def html(record: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ __all__ = ["main", "run_job"]
 
 RUNTIMES = {
     "onnxruntime": ("onnxruntime",),
-    "numpy": ("deep_learning_cases.artefacts", "deep_learning_cases.conv"),
+    "numpy": ("deep_learning_cases.artefacts", "deep_learning_cases.numpy_network"),
     "pytorch": ("deep_learning_cases.artefacts", "deep_learning_cases.network", "torch"),
 }
 """What an engine imports; done before the clock starts, so that the cold start belongs to the model."""

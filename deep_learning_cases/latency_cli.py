@@ -1,0 +1,183 @@
+"""``dlcases latency``: the latency case from the command line, at every boundary, cold and warm, with memory."""
+
+import argparse
+import functools
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases import (
+    boundaries,
+    cases,
+    files,
+    fresh_starts,
+    latency_plots,
+    latency_record,
+    latency_view,
+)
+from deep_learning_cases.errors import FileError, InputError, MeasurementError, MissingDependencyError
+from deep_learning_cases.plots import Picture
+
+__all__ = ["add_arguments", "command"]
+
+BOUNDARIES = ("model", "preprocessing", "service")
+RECORD = "latency.json"
+MAX_CONNECTIONS = 512
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``dlcases latency``; ``--json`` is every command's and comes from the caller."""
+    parser.add_argument("--batches", default="1,32", help="images per call (1,32)")
+    parser.add_argument(
+        "--boundary", default="model", help=f"{', '.join(BOUNDARIES)}, several with commas, or all (model)"
+    )
+    parser.add_argument("--cold", action="store_true", help="also the first answer of fresh processes")
+    parser.add_argument("--cold-starts", type=int, default=5, help="fresh processes for each batch size (5)")
+    parser.add_argument(
+        "--memory-limit-mb", type=float, help="find the largest batch that fits; leave out what does not"
+    )
+    parser.add_argument("--engine", default="numpy", help="numpy, onnxruntime or pytorch (numpy)")
+    parser.add_argument("--model", type=Path, help="evidence folder or model file (seeded, untrained weights)")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda with pytorch (cpu)")
+    parser.add_argument("--threads", type=int, default=1, help="inference threads (1)")
+    parser.add_argument("--warmups", type=int, default=8, help="calls before the trials of each batch size (8)")
+    parser.add_argument("--trials", type=int, default=60, help="timings of each batch size (60)")
+    parser.add_argument("--inputs", default="fresh", help="fresh for every call, or fixed (fresh)")
+    parser.add_argument("--seed", type=int, default=1729, help="of weights and inputs (1729)")
+    parser.add_argument("--widths", default="64,256,1024", help="pixels of the images to decode (64,256,1024)")
+    parser.add_argument("--image-format", default="jpeg", help="jpeg or png (jpeg)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each series with preprocessing (2)")
+    parser.add_argument("--out", type=Path, default=Path(), metavar="DIR", help=f"for {RECORD} and figures (here)")
+
+
+def command(arguments: argparse.Namespace) -> int:
+    """Run ``dlcases latency``; returns the exit code, raises one of the library's failures for anything unusable."""
+    asked = _boundaries(arguments.boundary)
+    sizes = cases.check_batches(_whole_numbers("--batches", arguments.batches))
+    widths = _whole_numbers("--widths", arguments.widths)
+    if not 0 < arguments.seconds < float("inf"):
+        raise InputError(f"--seconds is {arguments.seconds}: expected a number above 0; change it")
+    if not 1 <= arguments.cold_starts <= 1000:
+        raise InputError(f"--cold-starts is {arguments.cold_starts}: expected 1 to 1000; change it")
+    cases.check_protocol(arguments.warmups, arguments.trials, arguments.seed, arguments.threads, arguments.inputs)
+    out = _folder(arguments.out)
+    record = _measure(arguments, asked, sizes, widths)
+    cases.save(record, out / RECORD)
+    written = [out / RECORD]
+    pictures = list(_pictures(record))
+    for picture in pictures:
+        path = out / f"{picture.name}.png"
+        files.write_bytes(path, _png(picture))
+        written.append(path)
+    if arguments.json:
+        alt = {path.name: picture.alt_text for path, picture in zip(written[1:], pictures, strict=True)}
+        value = {"record": latency_record.to_json(record), "files": [str(path) for path in written], "alt_texts": alt}
+        print(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join([*latency_view.report(record), "", *(f"wrote {path}" for path in written)]))
+    return 0
+
+
+def _measure(arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int]) -> cases.LatencyCase:
+    what = {key: getattr(arguments, key) for key in ("engine", "model", "seed", "threads", "device")}
+    how = what | {"warmups": arguments.warmups, "trials": arguments.trials}
+    memory = fresh_starts.memory(sizes, limit_bytes=_limit_bytes(arguments.memory_limit_mb), **what)
+    fitting = [size for size in sizes if memory["results"][size]["fits"]]
+    if not fitting:
+        reason = memory["results"][sizes[0]]["reason"]
+        raise MeasurementError(
+            f"no batch of {sizes} fits in {arguments.memory_limit_mb:g} MB ({reason}); the largest that does is"
+            f" {memory['largest_batch']['fits']}: expected one that fits; choose smaller batches or a larger limit"
+        )
+    record = cases.latency_case(fitting, inputs=arguments.inputs, **how)
+    record["memory"] = memory
+    parts: dict[str, Any] = {}
+    limited = how | {"seconds": arguments.seconds}
+    if "preprocessing" in asked:
+        for width in widths:
+            measure = functools.partial(boundaries.preprocessing, fitting, width, arguments.image_format, **limited)
+            parts[f"preprocessing_{arguments.image_format}_{width}"] = _or_why_not(asked, "preprocessing", measure)
+    if "service" in asked:
+        measure = functools.partial(_service, fitting, widths[0], arguments.image_format, how)
+        parts["service"] = _or_why_not(asked, "service", measure)
+    if parts:
+        record["boundaries"] = parts
+    if arguments.cold:
+        record["cold"] = fresh_starts.cold(fitting, starts=arguments.cold_starts, **what)
+    return record
+
+
+def _service(sizes: list[int], width: int, image_format: str, how: dict[str, Any]) -> dict[str, Any]:
+    from deep_learning_cases import load  # Tornado is an extra, and the other boundaries do without
+
+    few = [size for size in sizes if size <= MAX_CONNECTIONS]
+    if not few:
+        why = f"batches of {sizes}: expected at most {MAX_CONNECTIONS}, as each image has a connection of its own"
+        return {"boundary": load.SERVICE, "unavailable": why}
+    part = load.measure_service(few, width, image_format, **how)
+    if len(few) < len(sizes):
+        part["service"]["left_out"] = f"batches above {MAX_CONNECTIONS}: each image has a connection of its own"
+    return part
+
+
+def _or_why_not(asked: set[str], kind: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Whoever asked for all boundaries gets those that this installation can measure, and a line about the others."""
+    try:
+        return measure()
+    except MissingDependencyError as error:
+        if asked != set(BOUNDARIES):
+            raise
+        return {"boundary": f"{kind}: not measured", "unavailable": str(error)}
+
+
+def _pictures(record: cases.LatencyCase) -> Iterator[Picture]:
+    yield latency_plots.distribution(record["results"])
+    series = {"model only": record["results"]}
+    for name, part in record.get("boundaries", {}).items():
+        if "results" in part:
+            series[latency_view.boundary_name(name)] = part["results"]
+            title = f"{latency_view.boundary_name(name)}, warm"
+            yield latency_plots.distribution(part["results"], title, f"latency-distribution-{name.replace('_', '-')}")
+    yield latency_plots.cost(series)
+    if "cold" in record:
+        yield latency_plots.cold_and_warm(record["cold"]["results"], record["results"])
+    yield latency_plots.memory(record["memory"])
+
+
+def _png(picture: Picture) -> bytes:
+    buffer = io.BytesIO()
+    about = {"Title": picture.title, "Description": picture.alt_text, "Software": None}
+    picture.figure.savefig(buffer, format="png", metadata=about)
+    return buffer.getvalue()
+
+
+def _boundaries(text: str) -> set[str]:
+    asked = set(BOUNDARIES) if text == "all" else set(text.split(","))
+    for name in sorted(asked - set(BOUNDARIES)):
+        raise InputError(f"--boundary is {name!r}: expected {', '.join(BOUNDARIES)} or all; choose from them")
+    return asked
+
+
+def _whole_numbers(name: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{name} is {text!r}: expected whole numbers with commas between, such as 1,8,32") from None
+
+
+def _limit_bytes(megabytes: float | None) -> int | None:
+    if megabytes is None:
+        return None
+    if not 0 < megabytes < 1e9:
+        raise InputError(f"--memory-limit-mb is {megabytes}: expected megabytes above 0; change it")
+    return max(1, round(1e6 * megabytes))
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder {path} ({error.strerror}): choose a writable place") from error
+    return path
