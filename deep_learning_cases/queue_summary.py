@@ -249,6 +249,13 @@ class _Times:
         return (high - low) / 2
 
 
+def _independent(variance: float, error: float | None, counted: int, scale_s: float) -> float | None:
+    """How many independent waits have this error; all of them where they differ by no more than rounding does."""
+    if error is None:
+        return None
+    return float(counted) if error <= 1e-9 * scale_s else variance / error**2
+
+
 class Collector:
     """Takes the batches of a run as they come and sums them up."""
 
@@ -306,7 +313,7 @@ class Collector:
             counted=counted,
             batches=self._batches,
             warm_up=self._seen - counted,
-            independent=variance / error**2 if error else (None if error is None else float(counted)),
+            independent=_independent(variance, error, self._counted, numbers["mean_time_in_system_s"]),
             percentiles="exact" if self.exact else f"histogram, within {100 * LogHistogram.RELATIVE_ERROR:.2g} %",
             errors_s=errors,
         )

@@ -223,6 +223,12 @@ def test_arrival_processes_keep_their_rate(process, gap_spread):
     assert gaps.std() / gaps.mean() == pytest.approx(gap_spread, rel=0.03, abs=1e-6)
 
 
+def test_waits_that_differ_by_rounding_only_are_not_called_a_short_run():
+    summary = summarise(Regular(100.0), Linear(0.002, 0.00025), Policy(16, 0.005), 20_000)
+    assert summary.mean_wait_s == pytest.approx(0.005)
+    assert summary.trusted
+
+
 def test_a_recorded_trace_can_be_summed_up():
     trace = Trace(np.arange(5.0))
     summary = summarise(trace, Constant(2.0), Policy(1), 5)
