@@ -17,6 +17,7 @@ import pytest
 
 from grading import class_report, feedback, fixtures
 from grading.autograde import autograde
+from tests.grading import asking
 from tests.grading.classroom import (
     ASSIGNMENT,
     CASES,
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.slow
 CELLS = sorted(path.stem for path in (CASES / "attacks" / "cell").glob("*.py"))
 NOTEBOOKS = sorted(path.stem for path in (CASES / "attacks" / "notebook").glob("*.py"))
 FILES = sorted(path.stem for path in (CASES / "attacks" / "files").glob("*.py"))
-LIMITS = {"seconds_per_cell": 5, "seconds_total": 20, "seconds_per_call": 1, "seconds_all_calls": 6, "memory_mb": 512}
+LIMITS = {"seconds_per_cell": 10, "seconds_total": 40, "seconds_per_call": 1, "seconds_all_calls": 6, "memory_mb": 512}
 DESERVED = {"leaks_hidden_inputs": STATS}
 """Attacks whose function is right all the same: they earn their points, and must leak nothing."""
 
@@ -51,6 +52,11 @@ MORE = {
     "huge_answer": "def latency_stats(s, b):\n    return {'n': 10 ** 100000, 'p50_us': 'x' * 10 ** 8, 'p95_us': float('nan'), 'images_per_second': float('inf')}\n",
     "markdown_html": "# nothing\n",
 }
+
+
+def by_judge(source: str) -> dict[str, float]:
+    """What the judge gives for the answers of this function, asked in this process."""
+    return {name: item.points for name, item in asking.grade(source)[0].items()}
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -90,7 +96,6 @@ class Graded:
         hand_in(self.course, "z_last_interpolated", answer=INTERPOLATED)
         self.before = tree(self.course)
         self.home = tree(Path.home() / ".ipython") if (Path.home() / ".ipython").exists() else {}
-        self.processes = processes()
         started = time.monotonic()
         self.summary = autograde(self.course, ASSIGNMENT, jobs=2, limits=LIMITS)
         self.seconds = time.monotonic() - started
@@ -118,11 +123,11 @@ class Graded:
         return text
 
 
-def processes() -> set[int]:
-    """Processes that belong to nobody else: those of unprivileged sandbox users."""
-    listed = subprocess.run(["ps", "-eo", "pid,uid,ppid"], capture_output=True, text=True, check=True).stdout
+def processes(users: set[int]) -> set[int]:
+    """The processes of these users, which are made for one sandbox each."""
+    listed = subprocess.run(["ps", "-eo", "pid,uid"], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in listed.splitlines()[1:]]
-    return {int(pid) for pid, uid, _ in rows if int(uid) >= 1_000_000}
+    return {int(pid) for pid, uid in rows if int(uid) in users}
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +144,8 @@ def test_the_class_is_graded_whole(graded: Graded) -> None:
 def test_an_attack_in_a_cell_earns_what_its_answers_deserve(graded: Graded, name: str) -> None:
     found = graded.scores[f"cell_{name}"]
     earned = {item: found[item] for item in STATS}
-    assert earned == DESERVED.get(name, dict.fromkeys(STATS, 0))
+    source = (CASES / "attacks" / "cell" / f"{name}.py").read_text()
+    assert earned == (by_judge(source) if name in EARNS else dict.fromkeys(STATS, 0))
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -209,9 +215,13 @@ def test_nothing_outside_the_scratch_folder_changed(graded: Graded) -> None:
 
 
 def test_no_process_is_left(graded: Graded) -> None:
+    users = {graded.record(student)["isolation"]["seen_from_inside"]["uid"] for student in graded.scores} - {
+        os.getuid()
+    }
     deadline = time.monotonic() + 10
-    while (left := processes() - graded.processes) and time.monotonic() < deadline:
+    while (left := processes(users)) and time.monotonic() < deadline:
         time.sleep(0.2)
+    assert users
     assert left == set()
 
 

@@ -1,0 +1,184 @@
+"""Feedback, class report and exports: complete, readable, and safe to open."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from deep_learning_cases.errors import FileError, InputError
+from grading import class_report, export, feedback
+from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    course = make_course(tmp_path_factory.mktemp("pages"))
+    hand_in(course, "ada", scope="My <b>written</b> answer <script>alert(1)</script>")
+    for student in ("ben", "cleo"):
+        hand_in(course, student, answer=INTERPOLATED)
+    hand_in(course, "blank", answer=None, twice=None)
+    hand_in(course, "lost")
+    hand_in(course, "=1+1", twice=None)
+    grade(course, FakeBackend(fail={"lost": RuntimeError("<b>worker</b> died")}))
+    return course
+
+
+class Tags(HTMLParser):
+    """Counts tags and collects text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_feedback_shows_message_and_points_and_no_hidden_test(course: Path) -> None:
+    pages = feedback.generate(course, ASSIGNMENT, force=True)
+    assert len(pages) == 10
+    page = (course / "feedback" / "ben" / ASSIGNMENT / "stats.html").read_text()
+    assert "interpolat" in page
+    assert "Score: 0.0 / 3.0" in page
+    hidden = (course / "feedback" / "ben" / ASSIGNMENT / "double.html").read_text()
+    assert "-317" not in hidden
+    assert "This test passed." in hidden
+
+
+def test_feedback_runs_nothing_of_the_student(course: Path) -> None:
+    feedback.generate(course, ASSIGNMENT, force=True)
+    page = (course / "feedback" / "ada" / ASSIGNMENT / "stats.html").read_text()
+    assert "alert(1)" in page, "the text is shown"
+    assert "<script>alert" not in page
+    assert "<b>written" not in page
+
+
+def test_the_instructors_record_is_not_in_feedback(course: Path) -> None:
+    feedback.generate(course, ASSIGNMENT, force=True)
+    assert list((course / "feedback").rglob(".grading.json")) == []
+    assert list((course / "autograded").rglob(".grading.json")) != []
+
+
+def test_feedback_of_nothing_is_one_line(course: Path) -> None:
+    with pytest.raises(InputError, match="nothing autograded"):
+        feedback.generate(course, "other")
+    with pytest.raises(FileError, match="no course folder"):
+        feedback.generate(course / "nowhere", ASSIGNMENT)
+
+
+def test_release_without_an_exchange_is_one_line(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feedback.generate(course, ASSIGNMENT, force=True)
+    with pytest.raises(InputError, match="did not release"):
+        feedback.release(course, ASSIGNMENT)
+
+
+def test_the_class_report_counts_and_names(course: Path) -> None:
+    facts = class_report.collect(course, ASSIGNMENT)
+    assert facts.mistakes["stats_p95", "interpolated"] == ["ben", "cleo"] or any(
+        who == ["ben", "cleo"] for (item, _), who in facts.mistakes.items() if item == "stats_p95"
+    )
+    assert facts.failed == {"lost": "RuntimeError: <b>worker</b> died"}
+    assert facts.scores["ada"][2] is True
+    assert facts.isolation == {"fake": 5}
+
+
+def test_the_class_report_is_one_safe_page(course: Path) -> None:
+    page = class_report.build(course, ASSIGNMENT).read_text()
+    tags = Tags(page)
+    assert not {"script", "iframe", "img", "link", "b"} & set(tags.tags)
+    for part in ("Scores", "Items", "Mistakes", "Flags", "Isolation", "Time per submission", "ben, cleo"):
+        assert part in tags.text
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+def test_the_report_of_nothing_is_one_line(course: Path) -> None:
+    with pytest.raises(InputError, match="nothing graded"):
+        class_report.build(course, "other")
+
+
+def rows(course: Path, form: str) -> list[list[str]]:
+    path = course / f"{form}.csv"
+    export.export(course, form, path)
+    return list(csv.reader(io.StringIO(path.read_text())))
+
+
+def test_the_table_has_every_student_once(course: Path) -> None:
+    header, *body = rows(course, "csv")
+    found = {row[header.index("student_id")]: row for row in body}
+    assert set(found) == {"ada", "ben", "cleo", "blank", "'=1+1"} | ({"lost"} & set(found))
+    assert found["ada"][header.index("score")] == "12.0"
+    assert found["ada"][header.index("max_score")] == "15.0"
+    assert found["ada"][header.index("needs_manual_grade")] == "True"
+
+
+def test_canvas_and_moodle_headers_and_scores(course: Path) -> None:
+    header, possible, *body = rows(course, "canvas")
+    assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", ASSIGNMENT]
+    assert possible[0].strip() == "Points Possible"
+    assert float(possible[-1]) == 15.0
+    assert {row[3]: row[-1] for row in body}["ben"] == "9.0"
+    header, *body = rows(course, "moodle")
+    assert header[0] == "username"
+    assert {row[0]: row[-1] for row in body}["cleo"] == "9.0"
+
+
+def test_a_name_that_starts_like_a_formula_is_text(course: Path) -> None:
+    assert not any(value.startswith("=") for row in rows(course, "csv") for value in row)
+
+
+def test_export_of_an_unknown_assignment_is_one_line(course: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected one of: small"):
+        export.export(course, "csv", tmp_path / "x.csv", "nope")
+
+
+def test_the_plugins_of_nbgrader_write_the_same(course: Path, tmp_path: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    plugin = export.CanvasExportPlugin()
+    plugin.to = str(tmp_path / "canvas.csv")
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        plugin.export(gradebook)
+    export.export(course, "canvas", tmp_path / "ours.csv")
+    assert (tmp_path / "canvas.csv").read_text() == (tmp_path / "ours.csv").read_text()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", "grading", *arguments]
+    return subprocess.run(call, cwd=CHECKOUT, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("autograde", "nope"),
+        ("feedback", "nope"),
+        ("report", "nope"),
+        ("export", "--assignment", "nope"),
+    ],
+)
+def test_commands_end_in_one_line(course: Path, arguments: tuple[str, ...]) -> None:
+    done = command(*arguments, "--course", str(course))
+    assert done.returncode in (1, 2)
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "nope" in done.stderr
+
+
+def test_the_command_prints_json_for_machines(course: Path) -> None:
+    done = command("autograde", ASSIGNMENT, "--course", str(course), "--student", "ada", "--json")
+    value = json.loads(done.stdout)
+    assert (value["graded"], value["skipped"], value["failed"]) == (0, 1, {})
+    assert done.stderr == "", "no progress bar where there is no terminal"
