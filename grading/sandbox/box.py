@@ -24,6 +24,8 @@ __all__ = ["Box", "ComputeFailed", "open_box"]
 
 _counter = itertools.count()
 _MAX_RESULT_BYTES = 8 << 20
+_LOADED_FOR_COMPUTING = ("jsonschema", "onnx", "onnxruntime")
+"""What checking evidence imports on first use, 0.2 s that no submission should pay; a missing one is no failure."""
 
 
 class ComputeFailed(RuntimeError):
@@ -39,7 +41,8 @@ def open_box(
     """Start a box; use it as a context manager.
 
     ``isolation`` is "auto" (bubblewrap, else Landlock), or one kind by name; "none" only ever by name.  ``cold`` gives
-    every submission a fresh kernel over ipc instead of a forked one.  ``modules`` are loaded for :meth:`Box.compute`.
+    every submission a fresh kernel over ipc instead of a forked one.  ``modules`` are loaded beforehand for
+    :meth:`Box.compute`.
     Raises :class:`IsolationUnavailable`, one line, where nothing can be put in force.
     """
     if isolation not in ("auto", *KINDS):
@@ -224,23 +227,29 @@ class Box:
 
     def _compute_server(self, module: str) -> socket.socket:
         """A second fork server with the modules that computing needs, forked before it is first used."""
-        link = self._server()
-        if self._compute is not None:
-            return self._compute
+        self._server()
+        if self._compute is None:
+            # A module that starts a thread when it is imported cannot be loaded before the fork.
+            self._compute = self._spawn((*_LOADED_FOR_COMPUTING, *self._modules, module)) or self._spawn(())
+        if self._compute is None:
+            self._discard()
+            raise ComputeFailed(f"no process could be prepared to compute {module} behind the wall: try again")
+        return self._compute
+
+    def _spawn(self, modules: tuple[str, ...]) -> socket.socket | None:
         ours, theirs = socket.socketpair()
-        modules = list(dict.fromkeys((*self._modules, module)))
+        link = self._server()
         try:
             with theirs:
-                link.request({"op": "spawn", "modules": modules}, (theirs.fileno(),))
+                link.request({"op": "spawn", "modules": list(dict.fromkeys(modules))}, (theirs.fileno(),))
             link.wait_for("spawned")
             ours.settimeout(60.0)
-            frames.receive(ours)
-        except (Lost, frames.Closed, OSError, ValueError) as error:
-            ours.close()
-            self._discard()
-            raise ComputeFailed(f"the sandbox was lost while {module} was loaded ({error}): try again") from error
-        self._compute = ours
-        return ours
+            if frames.receive(ours)[0]["ready"]["threads"] == 1:
+                return ours
+        except (Lost, frames.Closed, OSError, ValueError, KeyError, TypeError):
+            pass
+        ours.close()
+        return None
 
     def _end_compute(self, control: socket.socket) -> None:
         try:

@@ -43,6 +43,8 @@ def student_environment(home: str, prefix: str) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        # ONNX Runtime would start a thread when it is imported.
+        "ORT_DISABLE_TELEMETRY": "1",
     }
 
 

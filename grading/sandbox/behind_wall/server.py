@@ -140,8 +140,11 @@ class Server:
             gc.collect()
             gc.freeze()
             try:
-                frames.send(self.control, {"ready": {"failed": failed}})
-                self.serve()
+                # A process with a second thread must not fork: its children could wait for ever for that thread.
+                threads = len(os.listdir("/proc/self/task"))
+                frames.send(self.control, {"ready": {"failed": failed, "threads": threads}})
+                if threads == 1:
+                    self.serve()
             finally:
                 os._exit(0)
         os.close(fds[0])
@@ -290,6 +293,9 @@ class Server:
 
     def _empty(self) -> bool:
         """Empty the writable folders, as the student's user; False when something is left."""
+        # A library that was loaded late may have written here as the server's user; no link is followed in removing it.
+        if os.listdir(self.config["server_home"]):
+            emptying.empty_folder(self.config["server_home"])
         if emptying.is_untouched(self.config["work"], self.config["writable"]):
             return True
         return self._as_student(emptying.empty_folders, self.config["writable"])
