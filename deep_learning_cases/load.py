@@ -31,10 +31,10 @@ from deep_learning_cases.predictor import PARTS
 
 __all__ = ["SERVICE", "Fate", "make_bodies", "measure_service", "send"]
 
-MAX_IN_FLIGHT = 1000
+MAX_IN_FLIGHT = 500
 """While so many requests are unanswered the next one waits for one of them to end, and counts as late."""
 
-MAX_CONCURRENCY = 1000
+MAX_CONCURRENCY = 500
 DISTINCT = 16
 """Different images that are sent in turn."""
 

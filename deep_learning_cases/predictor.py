@@ -7,7 +7,6 @@ goes from its decoder straight to the batching queue, and a finished batch comes
 import asyncio
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from deep_learning_cases.errors import InputError
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_metrics import Metrics, resident_bytes
 
-__all__ = ["GONE", "PARTS", "Answer", "Lag", "Limits", "Prediction", "Predictor", "Refusal"]
+__all__ = ["GONE", "PARTS", "Answer", "Limits", "Prediction", "Predictor", "Refusal"]
 
 PARTS = ("decode", "preprocess", "wait", "run", "total")
 """What an answer's latency is split into.
@@ -45,18 +44,19 @@ class Limits:
     bodies_bytes: int = 128 << 20
     """Of all bodies that are being received at one time."""
     pixels: int = images.MAX_PIXELS
-    connections: int = 1024
+    connections: int = 600
+    """Open at one time.  Where HTTP costs more than the model does, an overload piles up unread in the connections,
+    which the queue's bound does not see, and refusing costs as much as serving: this bound then limits the latency.
+    With those that are being refused it stays below the 1024 descriptors that many systems give a process."""
     request_timeout_s: float = 10.0
     body_timeout_s: float = 10.0
-    idle_timeout_s: float = 60.0
-    lag_s: float = 0.1
-    """How far the event loop may stay behind before new images are refused; see :class:`Lag`."""
+    idle_timeout_s: float = 30.0
     decode_threads: int = 2
 
     def __post_init__(self) -> None:
         for name in ("body_bytes", "bodies_bytes", "pixels", "connections", "decode_threads"):
             whole(getattr(self, name), name)
-        for name in ("request_timeout_s", "body_timeout_s", "idle_timeout_s", "lag_s"):
+        for name in ("request_timeout_s", "body_timeout_s", "idle_timeout_s"):
             positive(getattr(self, name), name)
 
 
@@ -75,40 +75,6 @@ class Answer(NamedTuple):
     logits: list[float]
     latency_s: dict[str, float]
     batch_size: int
-
-
-class Lag:
-    """How late the event loop runs what is due: the age of a request that nobody has looked at yet.
-
-    Where reading and answering cost more than the model, an overload piles up in the sockets, which the queue's bound
-    does not see.  What counts is the least of the last :data:`BEATS` beats, so that one hiccup of the machine refuses
-    nobody (Nichols and Jacobson, "Controlling queue delay", ACM Queue 10, 2012).
-    """
-
-    BEATS = 3
-    EVERY_S = 0.02
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._beats = deque([0.0] * self.BEATS, self.BEATS)
-        self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def least_s(self) -> float:
-        return min(self._beats)
-
-    def start(self) -> None:
-        """Beat until :meth:`stop`."""
-        due_s = self._loop.time() + self.EVERY_S
-        self._timer = self._loop.call_at(due_s, self._beat, due_s)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _beat(self, due_s: float) -> None:
-        self._beats.append(max(0.0, self._loop.time() - due_s))
-        self.start()
 
 
 class Prediction:
@@ -163,15 +129,11 @@ class Predictor:
         self.stopping = False
         self._clock, self._batch_s = clock, 0.0
         self._loop = asyncio.get_running_loop()
-        self.lag = Lag(self._loop)
-        self.lag.start()
         self._decoders = ThreadPoolExecutor(min(limits.decode_threads, machine.usable_cores()), "decode")
         self._batcher = Batcher(run, policy, self._from_thread, clock)
 
     def begin(self, body: bytes) -> Prediction:
-        """Admit an image; Refusal 503 where the queue is full, the event loop stays behind, or the service stops."""
-        if self.lag.least_s > self.limits.lag_s:
-            raise Refusal(503, f"the service is {self.lag.least_s:.2g} s behind: come back later", 1)
+        """Admit an image; Refusal 503 where the queue is full or the service stops."""
         prediction = Prediction(self, self._loop.create_future(), self._clock())
         prediction.request = self._batcher.admit(prediction)
         if prediction.request is None:
@@ -190,7 +152,6 @@ class Predictor:
             "dlcases_queue_length": ("Requests admitted and not yet in a batch.", self._batcher.waiting),
             "dlcases_queue_bound": ("Requests that may wait; more are refused.", self.policy.queue_bound or 0),
             "dlcases_batch_running": ("Requests in the batch that runs now.", self._batcher.running),
-            "dlcases_event_loop_lag_seconds": ("How late the event loop runs what is due.", self.lag.least_s),
             "process_resident_memory_bytes": ("Resident memory of the service.", resident_bytes()),
         }
 
@@ -201,7 +162,6 @@ class Predictor:
 
     async def stopped(self, timeout_s: float) -> bool:
         """After :meth:`stop`: wait until the model's thread has ended; False if that takes longer."""
-        self.lag.stop()
         ended = await asyncio.to_thread(self._batcher.join, timeout_s)
         self._decoders.shutdown(wait=False, cancel_futures=True)
         return ended

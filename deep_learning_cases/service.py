@@ -13,6 +13,7 @@ import contextlib
 import io
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,7 +26,7 @@ from deep_learning_cases.errors import DeepLearningCasesError, FileError, Measur
 from deep_learning_cases.predictor import Limits, Predictor
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_handlers import OpenRequests
-from deep_learning_cases.service_metrics import resident_bytes
+from deep_learning_cases.service_metrics import Metrics, resident_bytes
 
 # After the handlers, which say in one line that Tornado is missing.
 from tornado import httpserver, iostream, netutil, web  # isort: skip
@@ -38,23 +39,48 @@ GRACE_S = 2.0
 """How long a stop waits for images that are still being sent, and for the last answers to be received."""
 
 MAX_HEADER_BYTES = 16 * 1024
+MAX_REFUSED = 256
+LINGER_S = 1.0
+_TOO_MANY_BODY = b'{"error": "too many connections are open: come back later"}\n'
+_TOO_MANY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: application/json; charset=utf-8\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_TOO_MANY_BODY), _TOO_MANY_BODY)
+)
+
 ALL_SIZES = 64
 """Up to this largest batch every size is run once before the first request: each has its own first call."""
 
 
 class _Server(httpserver.HTTPServer):
-    """Tornado's server with a bound on open connections: one more is told so and closed."""
+    """Tornado's server with a bound on open connections; whoever comes on one more is refused."""
 
     bound = Limits.connections
+    metrics: Metrics
+    refusing: set[asyncio.Task[None]]
 
     def handle_stream(self, stream: iostream.IOStream, address: Any) -> None:
         if len(self._connections) < self.bound:
             super().handle_stream(stream, address)
-            return
-        stream.write(
-            b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-        stream.close()
+        elif len(self.refusing) < MAX_REFUSED:
+            task = asyncio.ensure_future(self._refuse(stream))
+            self.refusing.add(task)
+            task.add_done_callback(self.refusing.discard)
+        else:
+            stream.close()
+
+    async def _refuse(self, stream: iostream.IOStream) -> None:
+        """503, then wait for the other side to close: closing on an unread request would destroy the answer."""
+        self.metrics.answered(503)
+        try:
+            async with asyncio.timeout(LINGER_S):
+                await stream.write(_TOO_MANY)
+                stream.socket.shutdown(socket.SHUT_WR)
+                while await stream.read_bytes(1 << 16, partial=True):
+                    pass
+        except (TimeoutError, OSError):  # a closed stream is an OSError too
+            pass
+        finally:
+            stream.close()
 
 
 class Service:
@@ -99,7 +125,8 @@ class Service:
             idle_connection_timeout=self.limits.idle_timeout_s,
             body_timeout=self.limits.body_timeout_s + GRACE_S,
         )
-        self._server.bound = self.limits.connections
+        self._server.bound, self._server.metrics = self.limits.connections, self.predictor.metrics
+        self._server.refusing = set()
         self._server.add_sockets(sockets)
         name, number = sockets[0].getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}"

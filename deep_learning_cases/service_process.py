@@ -43,7 +43,9 @@ class Settings:
 
     @property
     def limits(self) -> Limits:
-        return Limits(request_timeout_s=self.request_timeout_s)
+        """Connections enough to fill the queue and two batches, and some for the other pages."""
+        connections = max(Limits.connections, self.queue_bound + 2 * self.max_batch + 64)
+        return Limits(request_timeout_s=self.request_timeout_s, connections=connections)
 
 
 @dataclass(frozen=True)
