@@ -1,10 +1,11 @@
-"""``dlcases``: the release lab from the command line.
+"""``dlcases``: the labs from the command line.
 
 Every command prints a few lines for a person, or one JSON value with ``--json``.  Exit codes: 0 done, 1 the evidence or
 a file is not as it should be, 2 the call itself is wrong, 3 an optional package is missing, 130 stopped by Ctrl-C.
 """
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -20,13 +21,22 @@ __all__ = ["main"]
 
 Command = Callable[[argparse.Namespace], int]
 
+OTHER_LABS = {
+    "latency": ("latency_cli", "", "time one network: batch sizes, boundaries, cold starts, memory"),
+    "batching": ("batching_cli", "", "simulate a queue in front of a server, and choose a batching policy"),
+    "serve": ("service_cli", "serve_", "answer images over HTTP, with dynamic batching"),
+    "load": ("service_cli", "load_", "send requests at a declared rate, timed from their intended start"),
+}
+"""Command -> module, prefix of its two functions, help.  Only the module of the command asked for is imported."""
+
 INTERRUPTED = 130
 """The shell's own convention: 128 + SIGINT."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets bad input become a traceback."""
-    arguments = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = _parser(words).parse_args(words)
     command: Command = arguments.command
     try:
         code = command(arguments)
@@ -61,8 +71,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="dlcases", description="Measure neural networks honestly: the release lab from one command.")
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = _Parser(prog="dlcases", description="Measure neural networks honestly.")
     parser.add_argument("--version", action="version", version=f"dlcases {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
 
@@ -92,10 +102,24 @@ def _parser() -> argparse.ArgumentParser:
     pack.add_argument("--out", type=Path, help="where the zip goes (beside the folder)")
     doctor = add("doctor", _doctor, "what would spoil a measurement on this machine", folder=None)
     doctor.add_argument("folder", metavar="DIR", type=Path, nargs="?", help="evidence folder, for an A/A reading")
+    for name, (module, prefix, text) in OTHER_LABS.items():
+        sub = add(name, _from(module, f"{prefix}command"), text, folder=None)
+        if name in words:
+            getattr(importlib.import_module(f"deep_learning_cases.{module}"), f"add_{prefix}arguments")(sub)
     lab = add("lab", _lab, "put the notebooks into a work folder and start JupyterLab", folder=None)
     lab.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=Path("work/labs"), help="(work/labs)")
     lab.add_argument("--no-start", action="store_true", help="only copy the notebooks")
     return parser
+
+
+def _from(module: str, name: str) -> Command:
+    """A command that lives in a module of its own, imported when it runs."""
+
+    def command(arguments: argparse.Namespace) -> int:
+        code: int = getattr(importlib.import_module(f"deep_learning_cases.{module}"), name)(arguments)
+        return code
+
+    return command
 
 
 def _existing(folder: Path) -> Path:
