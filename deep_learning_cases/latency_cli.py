@@ -1,4 +1,7 @@
-"""``dlcases latency``: the latency case from the command line, at every boundary, cold and warm, with memory."""
+"""``dlcases latency``: the latency case from the command line, at every boundary, cold and warm, with memory.
+
+What measures and draws is imported when the command runs, so that ``dlcases --help`` stays quick.
+"""
 
 import argparse
 import functools
@@ -6,19 +9,13 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from deep_learning_cases import (
-    boundaries,
-    cases,
-    files,
-    fresh_starts,
-    latency_plots,
-    latency_record,
-    latency_view,
-)
 from deep_learning_cases.errors import FileError, InputError, MeasurementError, MissingDependencyError
-from deep_learning_cases.plots import Picture
+
+if TYPE_CHECKING:
+    from deep_learning_cases.cases import LatencyCase
+    from deep_learning_cases.plots import Picture
 
 __all__ = ["add_arguments", "command"]
 
@@ -54,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Run ``dlcases latency``; returns the exit code, raises one of the library's failures for anything unusable."""
+    from deep_learning_cases import cases, files, latency_record, latency_view
+
     asked = _boundaries(arguments.boundary)
     sizes = cases.check_batches(_whole_numbers("--batches", arguments.batches))
     widths = _whole_numbers("--widths", arguments.widths)
@@ -80,7 +79,9 @@ def command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int]) -> cases.LatencyCase:
+def _measure(arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int]) -> "LatencyCase":
+    from deep_learning_cases import boundaries, cases, fresh_starts
+
     what = {key: getattr(arguments, key) for key in ("engine", "model", "seed", "threads", "device")}
     how = what | {"warmups": arguments.warmups, "trials": arguments.trials}
     memory = fresh_starts.memory(sizes, limit_bytes=_limit_bytes(arguments.memory_limit_mb), **what)
@@ -132,7 +133,9 @@ def _or_why_not(asked: set[str], kind: str, measure: Callable[[], dict[str, Any]
         return {"boundary": f"{kind}: not measured", "unavailable": str(error)}
 
 
-def _pictures(record: cases.LatencyCase) -> Iterator[Picture]:
+def _pictures(record: "LatencyCase") -> "Iterator[Picture]":
+    from deep_learning_cases import latency_plots, latency_view
+
     yield latency_plots.distribution(record["results"])
     series = {"model only": record["results"]}
     for name, part in record.get("boundaries", {}).items():
@@ -146,7 +149,7 @@ def _pictures(record: cases.LatencyCase) -> Iterator[Picture]:
     yield latency_plots.memory(record["memory"])
 
 
-def _png(picture: Picture) -> bytes:
+def _png(picture: "Picture") -> bytes:
     buffer = io.BytesIO()
     about = {"Title": picture.title, "Description": picture.alt_text, "Software": None}
     picture.figure.savefig(buffer, format="png", metadata=about)

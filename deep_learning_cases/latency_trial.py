@@ -81,7 +81,10 @@ def _too_much(load: Callable[[], Any], batch_size: int, seed: int, limit_bytes: 
     try:
         running = load()
         running.run(latency_engine.draw_inputs(1, 1, seed, fresh=False)[0])
-        watch_memory(limit_bytes)
+        try:
+            watch_memory(limit_bytes)
+        except MemoryError as error:
+            return str(error)
         for batch in latency_engine.draw_inputs(batch_size, 2, seed, fresh=True):
             running.run(batch)
     except DeepLearningCasesError:
