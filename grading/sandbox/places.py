@@ -52,6 +52,7 @@ def server_environment(server_home: str) -> dict[str, str]:
     """Where the server keeps what its libraries write while they are warmed; set for the warming alone."""
     return {
         "HOME": server_home,
+        "TMPDIR": server_home,
         "IPYTHONDIR": f"{server_home}/ipython",
         "MPLCONFIGDIR": f"{server_home}/matplotlib",
         "JUPYTER_PLATFORM_DIRS": "1",

@@ -153,6 +153,14 @@ def test_nothing_is_left_for_the_next_submission(box: Box) -> None:
     assert "False False" in text(result)
 
 
+def test_temporary_files_and_home_are_the_submissions_own(box: Box) -> None:
+    source = (
+        "import os, tempfile\nopen(os.path.expanduser('~/x'), 'w').close()\n"
+        "with tempfile.NamedTemporaryFile() as f: print('server' in f.name)"
+    )
+    assert text(run(box, source)) == "False\n"
+
+
 def test_random_numbers_differ_between_submissions(box: Box) -> None:
     source = "import random, numpy\nprint(random.random(), numpy.random.rand())"
     assert text(run(box, source)) != text(run(box, source))

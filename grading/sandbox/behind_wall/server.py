@@ -12,6 +12,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -216,6 +217,7 @@ class Server:
         for name in self.config["environment"]:
             os.environ.pop(name, None)
         os.environ.update(self.environment)
+        tempfile.tempdir = None  # found anew, from the environment that holds from here on
 
     def _landlock_rules(self) -> int | None:
         """Made in each child: /proc/self is then the child's own folder and nobody else's."""
