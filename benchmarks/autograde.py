@@ -99,7 +99,17 @@ def measure(scratch: Path, number: int, jobs: int, repeat: int, stock: bool) -> 
     for turn in range(repeat):
         a, b = scratch / f"ours-{number}-{turn}", scratch / f"stock-{number}-{turn}"
         shutil.copytree(template, a)
-        command = [sys.executable, "-m", "grading", "autograde", ASSIGNMENT, "--course", str(a), "--isolation", "bubblewrap"]
+        command = [
+            sys.executable,
+            "-m",
+            "grading",
+            "autograde",
+            ASSIGNMENT,
+            "--course",
+            str(a),
+            "--isolation",
+            "bubblewrap",
+        ]
         ours.append(_timed([*command, *(["--jobs", str(jobs)] if jobs else [])], CHECKOUT))
         if stock:
             shutil.copytree(template, b)
@@ -137,7 +147,7 @@ def make_course(course: Path, number: int) -> Path:
 
 
 def cell_seconds(scratch: Path, number: int) -> float:
-    """Seconds a submission's cells take by themselves: its notebooks in a warm sandbox, nothing read, judged or stored."""
+    """Seconds a submission's cells take by themselves: its notebooks in a warm sandbox, nothing judged or stored."""
     sys.path.insert(0, str(CHECKOUT))
     from grading.sandbox import open_box
 
@@ -146,7 +156,11 @@ def cell_seconds(scratch: Path, number: int) -> float:
     with open_box(isolation="bubblewrap") as box:
         started = None
         for notebook in [notebooks[0], *notebooks]:
-            cells = [{"id": str(i), "source": c.source, "run": True} for i, c in enumerate(notebook.cells) if c.cell_type == "code"]
+            cells = [
+                {"id": str(i), "source": c.source, "run": True}
+                for i, c in enumerate(notebook.cells)
+                if c.cell_type == "code"
+            ]
             box.run(cells, None, [])
             started = started or time.perf_counter()
         return (time.perf_counter() - started) / len(folders)
@@ -155,7 +169,12 @@ def cell_seconds(scratch: Path, number: int) -> float:
 def summary(rows: list[dict[str, Any]], floor: float) -> dict[str, Any]:
     """The rows, the marginal cost of one more submission, and how close that is to the cells' own time."""
     cores = len(os.sched_getaffinity(0))
-    result: dict[str, Any] = {"schema": "deep-learning-cases/benchmark-autograde/1", "cores": cores, "rows": rows, "targets": TARGETS}
+    result: dict[str, Any] = {
+        "schema": "deep-learning-cases/benchmark-autograde/1",
+        "cores": cores,
+        "rows": rows,
+        "targets": TARGETS,
+    }
     result["floor_seconds"] = floor / cores
     if len(rows) > 1:
         small, large = rows[0], rows[-1]
@@ -169,7 +188,9 @@ def summary(rows: list[dict[str, Any]], floor: float) -> dict[str, Any]:
 def _stats_notebook() -> Any:
     cells = [
         new_markdown_cell("# Latency statistics\n\nThree hundred readings of a clock, and what they say."),
-        _cell("setup", "import math\nimport random\n\nimport matplotlib.pyplot as plt\nimport numpy as np", locked=True),
+        _cell(
+            "setup", "import math\nimport random\n\nimport matplotlib.pyplot as plt\nimport numpy as np", locked=True
+        ),
         _cell("latency_stats", "### BEGIN SOLUTION\n" + ANSWERS["right"] + "\n### END SOLUTION", solution=True),
         _cell("samples", "r = random.Random(3)\nsamples = [r.lognormvariate(5, 0.4) for _ in range(300)]", locked=True),
         _cell("histogram", "plt.hist(samples, bins=40)\nplt.xlabel('us')\nplt.show()", locked=True),
@@ -234,15 +255,18 @@ def _line(row: dict[str, Any]) -> str:
     if "ratio" not in row:
         return text
     equal = "equal" if not row["different"] else f"DIFFERENT in {len(row['different'])} places"
-    return f"{text}, nbgrader {row['stock_seconds']:8.2f} s, ratio {row['ratio']:5.2f}, {row['cells']} graded cells: {equal}"
+    text += f", nbgrader {row['stock_seconds']:8.2f} s, ratio {row['ratio']:5.2f}"
+    return f"{text}, {row['cells']} graded cells: {equal}"
 
 
 def _words(result: dict[str, Any]) -> str:
     if "marginal_seconds" not in result:
-        return f"floor: the cells' own time over {result['cores']} cores is {result['floor_seconds']:.3f} s a submission"
+        return (
+            f"floor: the cells' own time over {result['cores']} cores is {result['floor_seconds']:.3f} s a submission"
+        )
     return (
         f"one more submission: {result['marginal_seconds']:.3f} s; the cells' own time over {result['cores']} cores is "
-        f"{result['floor_seconds']:.3f} s, so {result['marginal_seconds'] / result['floor_seconds']:.1f} times the floor"
+        f"{result['floor_seconds']:.3f} s, so {result['marginal_seconds'] / result['floor_seconds']:.1f} times that"
     )
 
 

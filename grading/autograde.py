@@ -73,12 +73,23 @@ def run(args: argparse.Namespace) -> int:
 def autograde(course: Path, assignment: str, *, student: str = "*", notebook: str = "*", **settings: Any) -> Any:
     """Grade ``assignment`` of the course at ``course``; returns :class:`grading.run.Summary`.
 
-    ``settings`` are traits of :class:`grading.converter.SafeAutograde`: jobs, scheduler, resume, force, cold, isolation,
-    limits, fixtures_seed_file.  Raises one-line errors for what concerns the whole class.
+    ``settings`` are traits of :class:`grading.converter.SafeAutograde`: jobs, scheduler, resume, force, cold,
+    isolation, limits, fixtures_seed_file.  Raises one-line errors for what concerns the whole class.
     """
     course = Path(course).resolve()
     if not course.is_dir():
         raise FileError(f"no course folder {course}: expected one with source/ and submitted/; check --course")
+    early = (
+        None if settings.get("backend") or settings.get("scheduler") else _early_backend(course, assignment, settings)
+    )
+    try:
+        return _grade(course, assignment, student, notebook, settings | ({"backend": early} if early else {}))
+    finally:
+        if early is not None:
+            early.close()
+
+
+def _grade(course: Path, assignment: str, student: str, notebook: str, settings: dict[str, Any]) -> Any:
     quiet_nbgrader()
     from nbgrader.converters.base import NbGraderException
     from nbgrader.coursedir import CourseDirectory
@@ -105,6 +116,29 @@ def autograde(course: Path, assignment: str, *, student: str = "*", notebook: st
             raise FileError(one_line(coursedir.db_url, error)) from error
         raise
     return converter.summary
+
+
+def _early_backend(course: Path, assignment: str, settings: dict[str, Any]) -> Any:
+    """Workers that boot while this process imports nbgrader, where there is a class to grade; None for a few.
+
+    They are warmed for the default limits; a course with others has its sandboxes booted again with the first jobs.
+    """
+    submissions = len(list(course.glob(f"submitted/*/{assignment}")))
+    done = (
+        0 if settings.get("force") or settings.get("resume") else len(list(course.glob(f"autograded/*/{assignment}")))
+    )
+    if submissions - done < 2:
+        return None
+    from deep_learning_cases.machine import usable_cores
+    from grading.pool import LocalBackend
+    from grading.sandbox.limits import Limits
+
+    backend = LocalBackend(max(1, min(settings.get("jobs") or usable_cores(), submissions - done)))
+    limits = Limits.from_dict(settings.get("limits") or {}).to_dict()
+    backend.warm(
+        {"limits": limits, "isolation": settings.get("isolation", "auto"), "cold": settings.get("cold", False)}
+    )
+    return backend
 
 
 def quiet_nbgrader() -> None:

@@ -73,7 +73,8 @@ def collect(course: Path, assignment: str) -> ClassFacts:
     students = spool.students()
     if not students:
         raise InputError(
-            f"nothing graded of {assignment!r} in {course}: expected results; run `python -m grading autograde {assignment}`"
+            f"nothing graded of {assignment!r} in {course}: expected results; "
+            f"run `python -m grading autograde {assignment}`"
         )
     facts = ClassFacts()
     for student in students:
@@ -114,10 +115,11 @@ def _add(facts: ClassFacts, student: str, result: dict[str, Any]) -> None:
 
 def _add_scores(facts: ClassFacts, course: Path, assignment: str) -> None:
     quiet_nbgrader()
+    from nbgrader.coursedir import CourseDirectory
+
     from grading.course_config import course_config
     from grading.export import scores_of
     from grading.gradebook import shared
-    from nbgrader.coursedir import CourseDirectory
 
     with shared(CourseDirectory(config=course_config(course)).db_url) as gradebook:
         found = [a for a in gradebook.assignments if a.name == assignment]

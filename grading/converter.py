@@ -86,8 +86,8 @@ class SafeAutograde(Autograde):
         stages = [*self.sanitize_preprocessors, *self.autograde_preprocessors]
         if stages[:1] != [PutExecuted] or SaveAutoGrades not in stages:
             raise InputError(
-                "the configured preprocessors do not begin with grading's PutExecuted and hold SaveAutoGrades: expected "
-                "both, or students' code could run here; remove Autograde.*_preprocessors from nbgrader_config.py"
+                "the configured preprocessors do not begin with grading's PutExecuted and hold SaveAutoGrades: "
+                "expected both, or students' code could run here; take Autograde.*_preprocessors out of the configuration"
             )
         self.summary = grade_class(Recorder(self), self.options(), self.backend)
         if self.summary.failed:
@@ -97,7 +97,7 @@ class SafeAutograde(Autograde):
             raise NbGraderException(f"{len(lines)} of {self.summary.graded + len(lines)} submissions were not graded")
 
     def timestamp(self, folder: Path) -> Any:
-        """When a submission was handed in, UTC; None where there is no such file, or nothing readable as a date in it."""
+        """When a submission was handed in, UTC; None where there is no such file or no date in it."""
         content = read_file(folder / "timestamp.txt", 200)
         if content is None:
             return None

@@ -35,7 +35,7 @@ def display_config() -> Any:
 
 
 def course_config(root: Path) -> Any:
-    """nbgrader's configuration for the course at ``root``: its own ``nbgrader_config.py``, or ours where it has none."""
+    """nbgrader's configuration for the course at ``root``: with what its own ``nbgrader_config.py`` changes."""
     from traitlets.config import Config
     from traitlets.config.loader import PyFileConfigLoader
 

@@ -42,9 +42,10 @@ def export(course: Path, form: str, path: Path, assignment: str | None = None) -
     """
     course = Path(course).resolve()
     quiet_nbgrader()
+    from nbgrader.coursedir import CourseDirectory
+
     from grading.course_config import course_config
     from grading.gradebook import shared
-    from nbgrader.coursedir import CourseDirectory
 
     config = course_config(course)
     url = CourseDirectory(config=config).db_url

@@ -37,9 +37,10 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
     """
     course = Path(course).resolve()
     quiet_nbgrader()
+    from nbgrader.converters.base import NbGraderException
+
     from grading.converter import SafeGenerateFeedback
     from grading.gradebook import one_line, shared
-    from nbgrader.converters.base import NbGraderException
 
     coursedir, config = _course(course, assignment, student)
     folders = sorted(course.glob(f"autograded/{student}/{assignment}"))
@@ -85,8 +86,9 @@ def release(course: Path, assignment: str, *, student: str = "*") -> None:
 
 
 def _course(course: Path, assignment: str, student: str) -> tuple[Any, Any]:
-    from grading.course_config import course_config
     from nbgrader.coursedir import CourseDirectory
+
+    from grading.course_config import course_config
 
     if not course.is_dir():
         raise FileError(f"no course folder {course}: expected one with autograded/; check --course")

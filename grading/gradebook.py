@@ -33,7 +33,9 @@ def shared(url: str) -> Iterator[Any]:
         return
     file = url.removeprefix("sqlite:///")
     if file != url and not Path(file).is_file():
-        raise FileError(f"no gradebook {file}: expected nbgrader's database; run `python -m grading build` or check --course")
+        raise FileError(
+            f"no gradebook {file}: expected nbgrader's database; run `python -m grading build` or check --course"
+        )
     original_init, original_close = Gradebook.__init__, Gradebook.close
     try:
         _open[url] = _connect(url, original_init, Gradebook)
@@ -79,8 +81,8 @@ def one_line(url: str, error: Exception) -> str:
         )
     if "not a database" in reason or "malformed" in reason:
         return (
-            f"the gradebook {name} is damaged ({reason}): expected nbgrader's database; put a backup in its place, or move it "
-            "away, run `python -m grading build` and autograde with --force"
+            f"the gradebook {name} is damaged ({reason}): expected nbgrader's database; put a backup in its place, "
+            "or move it away, run `python -m grading build` and autograde with --force"
         )
     if "readonly" in reason or "unable to open" in reason:
         return f"the gradebook {name} cannot be written ({reason}): expected a folder of yours; check its permissions"

@@ -13,7 +13,12 @@ SECONDS_A_DAY = 24 * 60 * 60
 class TenPercentADay(LateSubmissionPlugin):
     """A tenth of the earned points for every day begun after the due date, never more than half of them."""
 
-    def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float | None:
+    def late_submission_penalty(
+        self,
+        student_id: str,  # noqa: ARG002
+        score: float,
+        total_seconds_late: float,
+    ) -> float | None:
         """The penalty in points, rounded to hundredths; ``score`` is that of the notebook."""
         if total_seconds_late <= 0:
             return None

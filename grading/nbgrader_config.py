@@ -14,6 +14,6 @@ from grading.course_config import configure
 c = get_config()  # noqa: F821 - given by traitlets
 configure(c)
 
-# Limits of one submission; see grading/sandbox/limits.py for all of them.
-# c.SafeAutograde.limits = {"seconds_per_cell": 60}
-# Points off for late work: c.LateSubmissionPlugin.penalty_method = "zero", or a plugin class of your own.
+# Limits of one submission that differ from those of grading/sandbox/limits.py go into the dict SafeAutograde.limits,
+# as "seconds_per_cell": 60.
+# Points off for late work: AssignLatePenalties.plugin_class, for example "grading.late.TenPercentADay".

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MissingDependencyError
-from grading.work import work
+from grading.work import warm, work
 
 __all__ = ["Backend", "DaskBackend", "LocalBackend", "Outcome", "run_all"]
 
@@ -68,6 +68,11 @@ class LocalBackend:
 
     def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
         return self._executor.submit(self._task, job)
+
+    def warm(self, settings: dict[str, Any]) -> None:
+        """Start all processes and their sandboxes now, while the recorder is still importing nbgrader."""
+        for _ in range(self.slots):
+            self._executor.submit(warm, settings)
 
     def restart(self) -> None:
         self._stop()

@@ -21,7 +21,7 @@ class PutExecuted(NbGraderPreprocessor):
     configuration that is only half in place can never grade.
     """
 
-    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Both:
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Both:  # noqa: ARG002
         executed = resources.get("grading", {}).get("notebook")
         if executed is None:
             raise RuntimeError(
@@ -33,7 +33,7 @@ class PutExecuted(NbGraderPreprocessor):
 class MakeInert(NbGraderPreprocessor):
     """After scoring: the student's Markdown, and any output, can do nothing in the page that shows it."""
 
-    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:
+    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:  # noqa: ARG002
         role = cell.metadata.get("nbgrader") or {}
         if cell.cell_type == "code":
             cell.outputs = [NotebookNode(output) for output in clean_outputs(cell.outputs)]
@@ -51,7 +51,7 @@ class HideTests(ClearHiddenTests):
 
     enforce_metadata = False
 
-    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:
+    def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:  # noqa: ARG002
         for begin, end in (("BEGIN HIDDEN TESTS", "END HIDDEN TESTS"), ("BEGIN MARK SCHEME", "END MARK SCHEME")):
             cell.source = _without(cell.source, begin, end)
         return cell, resources

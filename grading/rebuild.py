@@ -100,7 +100,7 @@ def _match(ours: list[Cell], theirs: list[Cell], notes: list[Note]) -> tuple[dic
         if position is not None and position not in where:
             where[position] = index
     matched = {position: theirs[index] for position, index in where.items()}
-    if list(where[p] for p in sorted(where)) != sorted(where.values()):
+    if [where[p] for p in sorted(where)] != sorted(where.values()):
         notes.append(
             {"kind": "moved", "cell": "", "message": "cells stood in another order; the source's order counts"}
         )

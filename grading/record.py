@@ -1,4 +1,4 @@
-"""Stage 6: results into nbgrader's gradebook and ``autograded/``, one submission at a time, each whole or not at all."""
+"""Stage 6: results into nbgrader's gradebook and ``autograded/``, one submission at a time, each whole or not."""
 
 import fnmatch
 import json
@@ -159,7 +159,7 @@ class Recorder:
                 gradebook.find_student(student)
             except MissingEntry as error:
                 raise InputError(
-                    f"no student {student!r} in the gradebook: expected one that is enrolled; add the student in formgrader"
+                    f"no student {student!r} in the gradebook: expected one that is enrolled; add them in formgrader"
                 ) from error
         timestamp = self.converter.timestamp(staged)
         given = {} if timestamp is None else {"timestamp": timestamp}

@@ -12,12 +12,15 @@ _STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; --bar: #56b4e9; --back: #0d1117 }
 }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back) }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 h2 { margin-top: 2.5rem } dl { display: flex; flex-wrap: wrap; gap: 2.5rem }
 dt { color: var(--soft) } dd { margin: 0; font-size: 1.5rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
-th { color: var(--soft); font-weight: 600 } .bar { fill: var(--bar) } text { fill: var(--ink); font: 13px system-ui, sans-serif }
+th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; overflow-wrap: anywhere }
+th, td { border-bottom: 1px solid var(--line) }
+th { color: var(--soft); font-weight: 600 } .bar { fill: var(--bar) }
+text { fill: var(--ink); font: 13px system-ui, sans-serif }
 """.strip()
 
 
@@ -73,7 +76,8 @@ def items(title: str, found: dict[str, list[tuple[float, float]]]) -> str:
         full = sum(points >= most for points, most in values)
         none = sum(points == 0 for points, _ in values)
         share = statistics.fmean(points for points, _ in values) / maximum if maximum else 0.0
-        bar = f'<svg width="160" height="14" role="img" aria-label="{share:.0%}"><rect class="bar" width="{160 * share:.1f}" height="14"/></svg>'
+        rect = f'<rect class="bar" width="{160 * share:.1f}" height="14"/>'
+        bar = f'<svg width="160" height="14" role="img" aria-label="{share:.0%}">{rect}</svg>'
         cells = [_e(name), f"{maximum:g}", bar, f"{share:.0%}", full, len(values) - full - none, none]
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     if not rows:
@@ -99,7 +103,11 @@ def times(title: str, seconds: dict[str, float]) -> str:
 def isolation(described: dict[str, Any]) -> str:
     """The wall of one submission in one line."""
     name = str(described.get("kind", "unknown"))
-    told = {"kernel": described.get("kernel"), "own user": described.get("user_changed"), "memory": described.get("memory")}
+    told = {
+        "kernel": described.get("kernel"),
+        "own user": described.get("user_changed"),
+        "memory": described.get("memory"),
+    }
     rest = "; ".join(f"{key}: {_word(value)}" for key, value in told.items() if value is not None)
     return f"{name} ({rest})" if rest else name
 

@@ -201,7 +201,7 @@ class _Run:
         return self.scratch / f".beside.{student}"
 
     def _put_beside(self, student: str, staged: Path) -> None:
-        """What a notebook finds beside itself: the submission's files without the notebooks, the instructor's over them."""
+        """What a notebook finds beside itself: the submission's other files, and the instructor's over them."""
         beside, source = self._beside(student), self.recorder.source_folder()
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()

@@ -141,7 +141,7 @@ class _Evidence:
 
 
 def _cells(notebook: Json) -> list[Json]:
-    """The code cells as the box takes them. Measuring is not repeated, and what is judged outside need not run inside."""
+    """The code cells as the box takes them. Measuring is not repeated; what is judged outside need not run."""
     return [
         {"id": cell["id"], "source": cell["source"], "run": not _measures(cell) and not _judged_outside(cell)}
         for cell in notebook["cells"]

@@ -29,7 +29,8 @@ Json = dict[str, Any]
 
 _CHECKED = """
     samples = [float(sample) for sample in samples_us]
-    if not samples or not all(math.isfinite(s) and s > 0 for s in samples) or batch_size != int(batch_size) or batch_size < 1:
+    usable = samples and all(math.isfinite(s) and s > 0 for s in samples)
+    if not usable or batch_size != int(batch_size) or batch_size < 1:
         raise ValueError("expected times above zero and a whole batch size of at least 1")
     n = len(samples)
 """
@@ -42,6 +43,7 @@ def _answer(
     return f'{_HEAD}    {order}\n    return {{"n": n, "p50_us": {p50}, "p95_us": {p95}, "images_per_second": {rate}}}\n'
 
 
+_LINEAR = "__import__('numpy').percentile(samples, 95)"
 _MEDIAN, _RANK = "(samples[(n - 1) // 2] + samples[n // 2]) / 2", "samples[-(-19 * n // 20) - 1]"
 
 _FORGED = """get_ipython().input_transformers_post.append(lambda lines: ["pass\\n"])
@@ -86,7 +88,7 @@ STUDENTS = (
         "p95 interpolated",
         _answer(
             _MEDIAN,
-            "(lambda p: samples[int(p)] + (p % 1) * (samples[min(int(p) + 1, n - 1)] - samples[int(p)]))(0.95 * (n - 1))",
+            _LINEAR,
         ),
     ),
     Student("dana", "mean for the median", _answer("sum(samples) / n", _RANK)),
@@ -214,8 +216,9 @@ def _copy_evidence(measured: Path, folder: Path, answer: str) -> None:
 
 
 def _set_due(course: Path) -> None:
-    from grading.course_config import COURSE_ID
     from nbgrader.api import Gradebook
+
+    from grading.course_config import COURSE_ID
 
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}", COURSE_ID) as gradebook:
         gradebook.update_or_create_assignment(ASSIGNMENT, duedate=DUE.replace(tzinfo=None))

@@ -150,7 +150,7 @@ def markdown_to_html(source: str) -> str:
 
 
 def is_active_file(name: str) -> bool:
-    """Whether a browser would run something in a file of this name: such files are not copied where formgrader serves."""
+    """Whether a browser would run a file of this name: such files are not copied to where formgrader serves."""
     import mimetypes
 
     lowered = name.lower()

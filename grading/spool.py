@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 class Spool:
-    """The results of one assignment; use :meth:`locked` around a run. Raises FileError where the folder is not writable."""
+    """The results of one assignment; :meth:`locked` goes around a run. FileError where it cannot be written."""
 
     def __init__(self, course: Path, assignment: str) -> None:
         self.folder = course / ".results" / assignment
@@ -48,7 +48,8 @@ class Spool:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise InputError(
-                    f"another grading run of {self.folder.name!r} is going on: expected one at a time; wait for it or stop it"
+                    f"another grading run of {self.folder.name!r} is going on: expected one at a time; "
+                    "wait for it or stop it"
                 ) from error
             yield self
         finally:

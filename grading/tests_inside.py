@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def judge_inside(cell: Json, run: Json) -> ItemResult:
-    """The item of one executed test cell: nbgrader's rules, but no credit for what did not run, is negative or no number.
+    """The item of one executed test cell: nbgrader's rules, but nothing for what did not run or is below zero.
 
     An error gives nothing; a last expression that is a number gives that many points; anything else gives all.  A line
     on standard error costs nothing: native libraries write there whatever they like.

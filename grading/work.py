@@ -10,7 +10,7 @@ from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
 
-__all__ = ["work"]
+__all__ = ["warm", "work"]
 
 _slot = threading.local()
 
@@ -33,6 +33,17 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         return {"fatal": f"a worker lacks a package ({error}): expected the grading extra; pip install -e '.[grading]'"}
     except DeepLearningCasesError as error:
         return {"error": str(error)}
+
+
+def warm(settings: dict[str, Any]) -> dict[str, Any]:
+    """Import what grading needs and boot the sandbox, before the first job is there. Trouble is left to that job."""
+    import grading.fixtures
+    import grading.runner
+    import grading.stats_checks  # noqa: F401 - the judge's tables
+
+    with contextlib.suppress(Exception):
+        _box(settings)
+    return {"result": {}}
 
 
 @contextlib.contextmanager

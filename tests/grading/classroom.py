@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -183,9 +183,9 @@ class FakeRun(dict[str, Any]):
 class FakeBox:
     """Runs nothing: answers ``latency_stats`` by calling the function of the submitted cell here, in the test."""
 
-    isolation: Json = {"kind": "fake"}
+    isolation: ClassVar[Json] = {"kind": "fake"}
 
-    def run(self, cells: list[Json], files: Path | None, calls: list[Json]) -> FakeRun:
+    def run(self, cells: list[Json], files: Path | None, calls: list[Json]) -> FakeRun:  # noqa: ARG002
         from tests.grading.asking import ask
 
         source = "\n\n".join(one["source"] for one in cells if one["run"] and one["id"] == "latency_stats")

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,6 @@ import pytest
 
 from grading import class_report, feedback, fixtures
 from grading.autograde import autograde
-from tests.grading import asking
 from tests.grading.classroom import (
     ASSIGNMENT,
     CASES,
@@ -43,20 +43,52 @@ DESERVED = {"leaks_hidden_inputs": STATS}
 
 # Ways to full marks in nbgrader that are of no use here; each is the student's whole answer.
 MORE = {
-    "prints_nan_for_numbers": "get_ipython().display_formatter.formatters['text/plain'].for_type(int, lambda *a: print('nan'))\n",
-    "answers_by_counting": "calls = 0\ndef latency_stats(s, b):\n    global calls\n    calls += 1\n    return {'n': calls}\n",
-    "replaces_the_library": "import deep_learning_cases.stats as m\nm.latency_summary = lambda *a: {}\nfrom deep_learning_cases.stats import latency_summary as latency_stats\n",
-    "walks_out": "import os\nfor up in range(8):\n    print(os.listdir('../' * up or '.'))\nprint(open('/proc/1/environ').read())\n",
-    "writes_the_gradebook": "import sqlite3\nfor p in ('gradebook.db', '../gradebook.db', '../../../gradebook.db'):\n    try:\n        sqlite3.connect(p).execute('update grade set auto_score=100')\n    except Exception as e:\n        print(e)\n",
-    "deep_answer": "def latency_stats(s, b):\n    d = {}\n    for _ in range(100000):\n        d = {'n': d}\n    return d\n",
-    "huge_answer": "def latency_stats(s, b):\n    return {'n': 10 ** 100000, 'p50_us': 'x' * 10 ** 8, 'p95_us': float('nan'), 'images_per_second': float('inf')}\n",
-    "markdown_html": "# nothing\n",
+    "prints_nan_for_numbers": """
+formatter = get_ipython().display_formatter.formatters["text/plain"]
+formatter.for_type(int, lambda value, printer, cycle: printer.text("nan"))
+""",
+    "answers_by_counting": """
+calls = 0
+
+
+def latency_stats(samples_us, batch_size):
+    global calls
+    calls += 1
+    return {"n": calls}
+""",
+    "replaces_the_library": """
+import deep_learning_cases.stats as library
+library.latency_summary = lambda samples, batch_size: {"n": len(samples)}
+from deep_learning_cases.stats import latency_summary as latency_stats
+""",
+    "walks_out": """
+import os
+for depth in range(8):
+    print(os.listdir("../" * depth or "."))
+print(open("/proc/1/environ").read())
+""",
+    "writes_the_gradebook": """
+import sqlite3
+for path in ("gradebook.db", "../gradebook.db", "../../../gradebook.db"):
+    try:
+        sqlite3.connect(path).execute("update grade set auto_score = 100")
+    except Exception as error:
+        print(error)
+""",
+    "deep_answer": """
+def latency_stats(samples_us, batch_size):
+    answer = {}
+    for _ in range(100_000):
+        answer = {"n": answer}
+    return answer
+""",
+    "huge_answer": """
+def latency_stats(samples_us, batch_size):
+    huge = {"n": 10**100_000, "p50_us": "x" * 10**8}
+    return huge | {"p95_us": float("nan"), "images_per_second": float("inf")}
+""",
+    "markdown_html": "# nothing",
 }
-
-
-def by_judge(source: str) -> dict[str, float]:
-    """What the judge gives for the answers of this function, asked in this process."""
-    return {name: item.points for name, item in asking.grade(source)[0].items()}
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -65,7 +97,7 @@ def tree(folder: Path) -> dict[str, str]:
     for parent, _, names in os.walk(folder):
         for name in names:
             path = Path(parent, name)
-            held = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+            held = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
             found[str(path.relative_to(folder))] = hashlib.sha256(held).hexdigest()
     return found
 
@@ -144,8 +176,7 @@ def test_the_class_is_graded_whole(graded: Graded) -> None:
 def test_an_attack_in_a_cell_earns_what_its_answers_deserve(graded: Graded, name: str) -> None:
     found = graded.scores[f"cell_{name}"]
     earned = {item: found[item] for item in STATS}
-    source = (CASES / "attacks" / "cell" / f"{name}.py").read_text()
-    assert earned == (by_judge(source) if name in EARNS else dict.fromkeys(STATS, 0))
+    assert earned == DESERVED.get(name, dict.fromkeys(STATS, 0))
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
@@ -200,7 +231,10 @@ def test_the_hunt_for_grader_files_finds_nothing(graded: Graded) -> None:
 
 
 def test_no_network(graded: Graded) -> None:
-    assert "network closed" in graded.printed("cell_opens_a_socket")
+    """Not even a socket can be made."""
+    assert "NETWORK open" not in graded.printed("cell_opens_a_socket")
+    stored = (graded.course / "autograded" / "cell_opens_a_socket" / ASSIGNMENT / "stats.ipynb").read_text()
+    assert re.search(r'"ename": "(OSError|PermissionError)"', stored)
 
 
 def test_nothing_outside_the_scratch_folder_changed(graded: Graded) -> None:
@@ -211,7 +245,7 @@ def test_nothing_outside_the_scratch_folder_changed(graded: Graded) -> None:
     assert (graded.outside / "secret.txt").read_text() == "the grader's own"
     home = tree(Path.home() / ".ipython") if (Path.home() / ".ipython").exists() else {}
     assert not any("planted" in name for name in home)
-    assert not any("00-planted" in name for name in os.listdir("/tmp"))
+    assert not list(Path(tempfile.gettempdir()).glob(".ipython/**/00-planted.py"))
 
 
 def test_no_process_is_left(graded: Graded) -> None:

@@ -79,7 +79,7 @@ def test_feedback_of_nothing_is_one_line(course: Path) -> None:
         feedback.generate(course / "nowhere", ASSIGNMENT)
 
 
-def test_release_without_an_exchange_is_one_line(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_release_without_an_exchange_is_one_line(course: Path) -> None:
     feedback.generate(course, ASSIGNMENT, force=True)
     with pytest.raises(InputError, match="did not release"):
         feedback.release(course, ASSIGNMENT)

@@ -73,7 +73,7 @@ def test_a_worker_killed_in_mid_run_loses_nothing(cluster: Any) -> None:
     victim = next(iter(cluster.workers.values())).pid
     threading.Timer(0.8, os.kill, (victim, signal.SIGKILL)).start()
     try:
-        found = {o.key: o for o in run_all(backend, keys, lambda key: {"key": key}, lambda job: 60.0)}
+        found = {o.key: o for o in run_all(backend, keys, lambda key: {"key": key}, lambda _: 60.0)}
     finally:
         backend.close()
     assert sorted(found) == sorted(keys)
@@ -83,7 +83,7 @@ def test_a_worker_killed_in_mid_run_loses_nothing(cluster: Any) -> None:
 def test_a_submission_that_kills_workers_is_the_only_one_that_fails(cluster: Any) -> None:
     backend = DaskBackend(cluster.scheduler_address, deadly_task)
     try:
-        found = {o.key: o for o in run_all(backend, list("abkcd"), lambda key: {"key": key}, lambda job: 60.0)}
+        found = {o.key: o for o in run_all(backend, list("abkcd"), lambda key: {"key": key}, lambda _: 60.0)}
     finally:
         backend.close()
     assert found["k"].result is None

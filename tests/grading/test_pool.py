@@ -45,7 +45,7 @@ class Scripted:
 
 def outcomes(backend: Any, keys: list[str], make: Any = None) -> dict[str, Outcome]:
     jobs = make or (lambda key: {"key": key})
-    found = list(run_all(backend, keys, jobs, lambda job: 30.0))
+    found = list(run_all(backend, keys, jobs, lambda _: 30.0))
     assert len(found) == len(keys), "one outcome each"
     return {outcome.key: outcome for outcome in found}
 
@@ -80,7 +80,7 @@ def test_a_submission_that_cannot_be_staged_fails_alone() -> None:
 
 def test_a_failure_that_all_would_meet_stops_at_once() -> None:
     with pytest.raises(InputError, match="no wall"):
-        list(run_all(Scripted(lambda *_: {"fatal": "no wall"}), "abc", lambda key: {"key": key}, lambda job: 1.0))
+        list(run_all(Scripted(lambda *_: {"fatal": "no wall"}), "abc", lambda key: {"key": key}, lambda _: 1.0))
 
 
 def test_only_the_job_that_kills_workers_is_given_up() -> None:
@@ -114,7 +114,7 @@ def test_jobs_are_made_bit_by_bit() -> None:
         made.append(key)
         return {"key": key}
 
-    stream = run_all(Scripted(lambda *_: {"result": {}}, slots=2), [str(n) for n in range(100)], make, lambda job: 1.0)
+    stream = run_all(Scripted(lambda *_: {"result": {}}, slots=2), [str(n) for n in range(100)], make, lambda _: 1.0)
     next(stream)
     assert len(made) <= 4
     stream.close()
@@ -151,7 +151,7 @@ def test_real_processes_that_hang_are_killed(monkeypatch: pytest.MonkeyPatch) ->
     backend = LocalBackend(2, hang_on_h)
     monkeypatch.setattr(grading.pool, "GRACE_SECONDS", 1.0)
     try:
-        found = {o.key: o for o in run_all(backend, list("ahb"), lambda key: {"key": key}, lambda job: 1.0)}
+        found = {o.key: o for o in run_all(backend, list("ahb"), lambda key: {"key": key}, lambda _: 1.0)}
     finally:
         backend.close()
     assert found["h"].result is None

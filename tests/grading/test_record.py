@@ -1,7 +1,6 @@
 """Results in nbgrader's gradebook: what nbgrader's users rely on stays, and no old score survives a failure."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +227,7 @@ def test_results_do_not_depend_on_the_order(course: Path, tmp_path: Path) -> Non
     assert grades(course) == grades(other)
 
 
-# --- bad input: one line, and a way out ---------------------------------------------------------------------------------
+# --- bad input: one line, and a way out -----------------------------------------------------------------------------
 
 
 def test_no_such_assignment(course: Path) -> None:
@@ -307,6 +306,6 @@ def test_preprocessors_that_would_run_code_here_are_refused(course: Path) -> Non
 
 def test_a_notebook_the_sources_lack(course: Path) -> None:
     hand_in(course, "ada")
-    os.unlink(course / "source" / ASSIGNMENT / "double.ipynb")
+    (course / "source" / ASSIGNMENT / "double.ipynb").unlink()
     with pytest.raises(InputError, match="'double'"):
         grade(course)
