@@ -13,14 +13,12 @@ from typing import Any
 from deep_learning_cases import bench, fresh_process, latency_engine, machine
 from deep_learning_cases.cases import MAX_BATCH
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.latency_record import STAGES
 
 __all__ = ["COLD", "MEMORY", "STAGES", "cold", "largest_batch", "memory"]
 
 Launch = Callable[[dict[str, Any], float], dict[str, Any]]
 Row = dict[str, Any]
-
-STAGES = ("start_ms", "import_ms", "load_ms", "first_call_ms")
-"""What a cold start is made of: interpreter with NumPy and this library, runtime, model, first call."""
 
 COLD = (
     "Cold start: from just before a new process is started to its first answer. Included: starting Python, importing"

@@ -93,18 +93,19 @@ def opened(engine: Any, model: str | Path | None, seed: int, threads: int, devic
     with model_file(engine, model, seed) as (path, origin):
         running = engines.open_engine(path, engine, threads, device)
         mode, compiler = _EXECUTION[engine]
+        cuda = network.import_torch().cuda if device == "cuda" else None
         quantized = engine == "onnxruntime" and b"DequantizeLinear" in files.read_bytes(path)
         yield Measured(
             running.run,
-            network.import_torch().cuda.synchronize if device == "cuda" else None,
-            running.describe(),
+            None if cuda is None else cuda.synchronize,
+            running.describe() | ({} if cuda is None else {"device_name": str(cuda.get_device_name())}),
             files.file_record(path) | {"weights": origin},
             "int8" if quantized else "float32",
             {
                 "device": device,
                 "mode": mode,
                 "compiler": compiler,
-                "synchronised": "torch.cuda.synchronize() inside the timer" if device == "cuda" else _NOT_NEEDED,
+                "synchronised": "torch.cuda.synchronize() inside the timer" if cuda else _NOT_NEEDED,
             },
         )
 

@@ -77,9 +77,10 @@ def _legend(figure: "Figure") -> None:
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
+    wide = figure.get_figwidth() > 8
     figure.legend(
-        list(handles.values()), list(handles), loc="outside upper center", ncols=4, frameon=False, fontsize=9,
-        labelcolor=INK,
+        list(handles.values()), list(handles), loc="outside upper center", ncols=7 if wide else 4, frameon=False,
+        fontsize=9, labelcolor=INK,
     )  # fmt: skip
 
 

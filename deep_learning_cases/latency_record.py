@@ -7,16 +7,19 @@ how a record that was read back is judged.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 from deep_learning_cases import stats
 from deep_learning_cases.errors import EvidenceError, MeasurementError
 
-__all__ = ["SCHEMA", "batch_rows", "check", "from_json", "row", "to_json"]
+__all__ = ["SCHEMA", "STAGES", "batch_rows", "check", "from_json", "row", "to_json"]
 
 SCHEMA = "deep-learning-cases/latency/1"
+
+STAGES = ("start_ms", "import_ms", "load_ms", "first_call_ms")
+"""What a cold start is made of: interpreter with NumPy and this library, runtime, model, first call."""
 
 _BATCH_TABLES = ("results", "probes", "distinct_inputs")
 """Keys under which a table has one entry for each batch size."""
@@ -119,18 +122,35 @@ def batch_rows(record: dict[str, Any]) -> list[tuple[str, Any, dict[str, Any]]]:
 
 
 def check(record: dict[str, Any], file: str) -> None:
-    """Raise EvidenceError for the first derived number that does not follow from its raw timings."""
+    """Raise EvidenceError for the first number of a record that does not follow from its raw timings."""
+    for pointer, found, expected in _claims(record, file):
+        if not _same(found, expected):
+            raise EvidenceError(
+                f"{file} at {pointer}: {str(found)[:80]!r} does not follow from the timings: expected"
+                f" {str(expected)[:80]!r}; measure again"
+            )
+
+
+def _claims(record: dict[str, Any], file: str) -> Iterator[tuple[str, Any, Any]]:
+    """Every derived number as (JSON pointer, what the record says, what follows from the rest of it)."""
+    protocol = record["protocol"]
+    yield "/protocol/batches", protocol["batches"], list(record["results"])
+    yield "/protocol/distinct_inputs", list(protocol["distinct_inputs"]), list(record["results"])
+    for batch, values in record["results"].items():
+        for key in ("warmups", "trials"):
+            yield f"/results/{batch}/{key}", values[key], protocol[key]
     for pointer, batch, values in batch_rows(record):
         try:
-            expected = row(values["samples_ms"], values["warmups_ms"], int(batch))
+            expected = row(values["samples_ms"], values["warmups_ms"], batch)
         except MeasurementError as error:
             raise EvidenceError(f"{file} at {pointer}: {error}") from error
         for key, value in expected.items():
-            if not _same(values[key], value):
-                raise EvidenceError(
-                    f"{file} at {pointer}/{key}: {values[key]!r} does not follow from the samples: expected {value!r};"
-                    " measure again"
-                )
+            yield f"{pointer}/{key}", values[key], value
+    for batch, part in record.get("cold", {}).get("results", {}).items():
+        for place, start in enumerate(part["starts"]):
+            yield f"/cold/results/{batch}/starts/{place}/total_ms", start["total_ms"], math.fsum(map(start.get, STAGES))
+        totals_ms = [start["total_ms"] for start in part["starts"]]
+        yield f"/cold/results/{batch}/median_ms", part["median_ms"], stats.percentile(totals_ms, 0.5, "linear")
 
 
 def _same(found: Any, expected: Any) -> bool:

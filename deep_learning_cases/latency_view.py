@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from deep_learning_cases import latency_plots, stats
+from deep_learning_cases.plots import INK
 
 __all__ = ["boundary_name", "facts", "histogram", "html", "report", "table"]
 
@@ -143,7 +144,10 @@ def memory_lines(part: dict[str, Any]) -> list[str]:
 
 
 def html(record: dict[str, Any]) -> str:
-    """Table and figure as one element; the table alone where matplotlib is not installed."""
+    """Table and figure as one element; the table alone where matplotlib is not installed.
+
+    The ink is the notebook's own, so that a dark theme stays readable.
+    """
     head = "".join(f"<th scope='col'>{_html.escape(name)}</th>" for name in _HEADINGS)
     body = "".join(
         "<tr>" + "".join(f"<td>{_html.escape(cell)}</td>" for cell in line) + "</tr>"
@@ -159,7 +163,9 @@ def html(record: dict[str, Any]) -> str:
             f"<figure role='img' aria-label='{_html.escape(picture.alt_text)}' style='max-width:36em;margin:0'>"
             f"{picture.svg()}<figcaption>{_html.escape(picture.caption)}</figcaption></figure>"
         )
-    return f"<div>{notes}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{drawing}</div>"
+    style = f"--ink: var(--jp-content-font-color1, {INK})"
+    listing = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div style='{style}'>{notes}{listing}{drawing}</div>"
 
 
 def number(value: float | None) -> str:

@@ -18,7 +18,7 @@ from deep_learning_cases import (
     latency_engine,
     latency_trial,
 )
-from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.errors import EvidenceError, InputError, MeasurementError
 
 PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
@@ -280,6 +280,11 @@ def test_the_command_writes_a_record_and_its_figures(tmp_path, capsys):
     record = cases.load_latency_case(tmp_path / "latency.json")
     assert list(record["results"]) == list(record["boundaries"]["preprocessing_jpeg_16"]["results"]) == [1, 8]
     assert list(record["cold"]["results"]) == list(record["memory"]["results"]) == [1, 8]
+    stored = json.loads((tmp_path / "latency.json").read_text())
+    stored["cold"]["results"]["8"]["starts"][0]["load_ms"] += 1.0
+    (tmp_path / "changed.json").write_text(json.dumps(stored))
+    with pytest.raises(EvidenceError, match="/cold/results/8/starts/0/total_ms"):
+        cases.load_latency_case(tmp_path / "changed.json")
     said = json.loads(capsys.readouterr().out)
     assert said["record"]["schema"] == "deep-learning-cases/latency/1"
     figures = sorted(path.name for path in tmp_path.glob("*.png"))

@@ -248,6 +248,8 @@ def _set(record, pointer, value):
         ("/results/32/images_per_second", 1.0),
         ("/results/one", {}),
         ("/hardware", None),
+        ("/protocol/trials", 61),
+        ("/protocol/batches", [1, 8]),
         ("/unheard_of", 1),
     ],
 )
