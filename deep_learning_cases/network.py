@@ -14,7 +14,17 @@ from deep_learning_cases import conv
 from deep_learning_cases.data import Dataset, normalise
 from deep_learning_cases.errors import InputError, MissingDependencyError
 
-__all__ = ["PARAMETERS", "accuracy", "from_weights", "import_torch", "logits", "make", "train", "weights"]
+__all__ = [
+    "PARAMETERS",
+    "accuracy",
+    "from_weights",
+    "import_torch",
+    "logits",
+    "make",
+    "reproducible",
+    "train",
+    "weights",
+]
 
 PARAMETERS = 18_154
 EPOCHS = 20
@@ -65,7 +75,7 @@ def train(dataset: Dataset, seed: int = 1729, progress: bool | None = None, epoc
 
     images = torch.from_numpy(normalise(dataset.train.images))
     labels = torch.from_numpy(dataset.train.labels.astype(np.int64))
-    with _reproducible(torch, seed):
+    with reproducible(torch, seed):
         model = make()
         optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
         steps = epochs * -(-len(images) // BATCH_SIZE)
@@ -111,17 +121,17 @@ def accuracy(scores: NDArray[np.float32], labels: NDArray[np.uint8]) -> float:
 
 
 @contextmanager
-def _reproducible(torch: Any, seed: int) -> Iterator[None]:
-    """One thread, deterministic algorithms and a seeded generator inside; everything as before outside."""
-    threads = torch.get_num_threads()
+def reproducible(torch: Any, seed: int, threads: int = 1) -> Iterator[None]:
+    """``threads`` threads, deterministic algorithms and a seeded generator inside; everything as before outside."""
+    threads_before = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     with torch.random.fork_rng(devices=[]):
         try:
-            torch.set_num_threads(1)  # sums over several threads come in another order, so with other roundings
+            torch.set_num_threads(threads)  # sums over several threads come in another order, so with other roundings
             torch.use_deterministic_algorithms(True)
             torch.random.default_generator.manual_seed(seed)
             yield
         finally:
             torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-            torch.set_num_threads(threads)
+            torch.set_num_threads(threads_before)

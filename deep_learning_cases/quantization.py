@@ -14,7 +14,7 @@ from deep_learning_cases import files
 from deep_learning_cases.artefacts import IMAGE_INPUT, MAX_INT8_BYTES, check_onnx_bytes
 from deep_learning_cases.errors import InputError, ModelError
 
-__all__ = ["CALIBRATION_BATCH", "quantize_static"]
+__all__ = ["CALIBRATION_BATCH", "quantize_graph", "quantize_static"]
 
 CALIBRATION_BATCH = 32
 
@@ -33,6 +33,14 @@ def quantize_static(
     content = model if isinstance(model, bytes) else files.read_bytes(model)
     check_onnx_bytes(content, "the model to quantize" if isinstance(model, bytes) else str(model))
     _check_images(calibration_images)
+    return quantize_graph(content, calibration_images, max_bytes)
+
+
+def quantize_graph(content: bytes, calibration_images: NDArray[np.float32], max_bytes: int) -> bytes:
+    """As :func:`quantize_static` for a float32 model of our own making, whatever the shape of its input "images".
+
+    ModelError where the quantizer fails or the result has more than ``max_bytes``.
+    """
     with files.scratch_folder() as folder, _quiet():
         try:
             quantized = _quantize(content, calibration_images, folder)
