@@ -96,7 +96,8 @@ def make(
             "why": (
                 "The state_dict ships, not the module: numbers and their names, no code. The bytes beyond"
                 " tensor_bytes are names, shapes and the zip around them; the file repeats its own name in"
-                " each member, so it differs a little from the bytes in memory; a disk gives whole blocks (allocated_bytes)."
+                " each member, so it differs a little from the bytes in memory; a disk gives"
+                " whole blocks (allocated_bytes)."
                 + (" ONNX holds the graph as well, in a tighter format." if onnx_bytes else "")
             ),
         },
