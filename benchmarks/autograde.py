@@ -115,8 +115,8 @@ def measure(scratch: Path, number: int, jobs: int, repeat: int, stock: bool) -> 
             shutil.copytree(template, b)
             nbgrader = [sys.executable, "-m", "nbgrader", "autograde", ASSIGNMENT, "--course-dir", str(b)]
             theirs.append(_timed(nbgrader, b))
-    grades = _grades(a)
-    different = sorted(set(grades.items()) ^ set(_grades(b).items())) if stock else None
+    grades = grades_of(a)
+    different = sorted(set(grades.items()) ^ set(grades_of(b).items())) if stock else None
     row = {"students": number, "ours_seconds": _median(ours), "cells": len(grades), "runs": repeat}
     if stock:
         row |= {"stock_seconds": _median(theirs), "ratio": _median(theirs) / _median(ours), "different": different}
@@ -237,7 +237,7 @@ def _timed(command: list[str], folder: Path) -> float:
     return seconds
 
 
-def _grades(course: Path) -> dict[tuple[str, str, str], tuple[float | None, bool]]:
+def grades_of(course: Path) -> dict[tuple[str, str, str], tuple[float | None, bool]]:
     query = """SELECT sa.student_id, n.name, b.name, g.auto_score, g.needs_manual_grade FROM grade g
         JOIN base_cell b ON b.id = g.cell_id JOIN submitted_notebook s ON s.id = g.notebook_id
         JOIN notebook n ON n.id = s.notebook_id JOIN submitted_assignment sa ON sa.id = s.assignment_id"""

@@ -87,7 +87,7 @@ class SafeAutograde(Autograde):
         if stages[:1] != [PutExecuted] or SaveAutoGrades not in stages:
             raise InputError(
                 "the configured preprocessors do not begin with grading's PutExecuted and hold SaveAutoGrades: "
-                "expected both, or students' code could run here; take Autograde.*_preprocessors out of the configuration"
+                "expected both, or students' code could run here; leave Autograde.*_preprocessors as they are"
             )
         self.summary = grade_class(Recorder(self), self.options(), self.backend)
         if self.summary.failed:

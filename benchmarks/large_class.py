@@ -1,0 +1,118 @@
+"""How grading grows with the class: recording, memory, reports and formgrader's queries for thousands of submissions.
+
+    python -m benchmarks.large_class [--students 500 2000 10000] [--to DIR]
+
+What a sandboxed run costs is measured by ``benchmarks/autograde.py`` and does not depend on the class.  Here one result
+is made once and recorded for everybody, so that staging, spooling, nbgrader's gradebook and the pages are what is seen.
+"""
+
+import argparse
+import concurrent.futures
+import copy
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.autograde import ASSIGNMENT, RESULTS, make_course
+
+
+class OneResult:
+    """A backend that grades the first submission behind the wall and gives everybody that result."""
+
+    slots, ships_files = 1, False
+
+    def __init__(self) -> None:
+        from grading.work import work
+
+        self._work = work
+        self._result: dict[str, Any] = {}
+
+    def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
+        future: concurrent.futures.Future[dict[str, Any]] = concurrent.futures.Future()
+        if not self._result:
+            self._result = self._work(job)["result"]
+        mine = {"student": job["student"], "digest": job["digest"]}
+        future.set_result({"result": copy.deepcopy(self._result) | mine})
+        return future
+
+    def restart(self) -> None:
+        """Nothing to restart."""
+
+    def close(self) -> None:
+        from grading.work import close
+
+        close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, nargs="+", default=[500, 2000, 10000], help="class sizes")
+    parser.add_argument("--to", type=Path, default=RESULTS, help="folder of the JSON result")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.one)))
+        return 0
+    rows = []
+    for number in args.students:
+        # A process for each size: the peak of memory belongs to that size alone.
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.large_class", "--one", str(number)]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": path})
+        if done.returncode:
+            sys.exit(done.stderr[-3000:])
+        rows.append(json.loads(done.stdout.strip().splitlines()[-1]))
+        row = rows[-1]
+        print(
+            f"{number:6} submissions: {1000 * row['record_seconds'] / number:6.1f} ms each, "
+            f"peak {row['peak_mb']:4.0f} MB, "
+            f"nothing to do {row['again_seconds']:.1f} s, report {row['report_seconds']:.1f} s, "
+            f"export {row['export_seconds']:.1f} s, formgrader's list {row['list_seconds']:.2f} s, "
+            f"disk {row['disk_mb'] / number * 1000:.0f} kB each",
+            flush=True,
+        )
+    args.to.mkdir(parents=True, exist_ok=True)
+    (args.to / "large_class.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    return 0
+
+
+def measure(number: int) -> dict[str, Any]:
+    """One size, in this process."""
+    from nbgrader.api import Gradebook
+
+    from grading import class_report, export
+    from grading.autograde import autograde
+
+    with tempfile.TemporaryDirectory(prefix="large-") as scratch:
+        course = make_course(Path(scratch, "course"), 1)
+        first = next((course / "submitted").iterdir())
+        for index in range(1, number):
+            shutil.copytree(first, course / "submitted" / f"student{index:05d}")
+        seconds = {"record": _timed(lambda: autograde(course, ASSIGNMENT, backend=OneResult()))}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        seconds["again"] = _timed(lambda: autograde(course, ASSIGNMENT, backend=OneResult()))
+        seconds["report"] = _timed(lambda: class_report.build(course, ASSIGNMENT))
+        seconds["export"] = _timed(lambda: export.export(course, "csv", course / "grades.csv"))
+        with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+            seconds["list"] = _timed(lambda: gradebook.submission_dicts(ASSIGNMENT))
+        files = (p for name in ("autograded", ".results") for p in (course / name).rglob("*") if p.is_file())
+        disk = sum(p.stat().st_size for p in files) / 1e6
+    named = {f"{name}_seconds": round(value, 3) for name, value in seconds.items()}
+    return {"students": number, "peak_mb": round(peak, 1), "disk_mb": round(disk, 1)} | named
+
+
+def _timed(action: Any) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
