@@ -140,7 +140,9 @@ def test_any_other_pickle_is_refused_in_one_line(content):
 
 
 def test_an_array_whose_shape_and_bytes_disagree_is_refused():
-    content = tiny.batch(np.zeros((2, 3072), np.uint8), [0, 1], "x").replace(b"M\x02\x00M\x00\x0c", b"M\x03\x00M\x00\x0c")
+    content = tiny.batch(np.zeros((2, 3072), np.uint8), [0, 1], "x").replace(
+        b"M\x02\x00M\x00\x0c", b"M\x03\x00M\x00\x0c"
+    )
     with pytest.raises(EvidenceError, match="disagree"):
         cifar_pickle.read(content, "x")
 
@@ -207,7 +209,9 @@ def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path):
     assert "unpacks to more" in one_line(error)
 
 
-@pytest.mark.parametrize("damage", [lambda content: content[: len(content) // 2], lambda _: b"plain text", lambda _: b""])
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[: len(content) // 2], lambda _: b"plain text", lambda _: b""]
+)
 def test_a_damaged_archive_is_named(archive, damage):
     archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(EvidenceError) as error:
