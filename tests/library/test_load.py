@@ -213,8 +213,14 @@ def test_nobody_there_is_one_line():
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"concurrency": 0}, {"concurrency": 10_000}, {"concurrency": 1, "timeout_s": 0}, {"concurrency": 1, "seconds": -1}],
-)  # fmt: skip
+    [
+        {},
+        {"concurrency": 0},
+        {"concurrency": 10_000},
+        {"concurrency": 1, "timeout_s": 0},
+        {"concurrency": 1, "seconds": -1},
+    ],
+)
 def test_a_load_that_makes_no_sense_is_refused(options):
     with pytest.raises(InputError):
         load.send("http://127.0.0.1:9", [b"x"], **options)
