@@ -15,7 +15,7 @@ from grading.items import EVIDENCE_ITEMS, MAX_POINTS, STATS_ITEMS, ItemResult
 from grading.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
 from grading.sanitise import clean_outputs
 from grading.stage import read_file
-from grading.tests_inside import judge_inside
+from grading.tests_inside import INSIDE, judge_inside
 from grading.verdict_cells import put_message, put_verdict
 
 __all__ = ["RESULT_SCHEMA", "grade_submission"]
@@ -91,6 +91,8 @@ def _run_and_judge(
     for cell in notebook["cells"]:
         if skeletons.is_automatic(cell) and cell["metadata"]["nbgrader"]["grade_id"] not in known:
             items.append(judge_inside(cell, run))
+            if items[-1].points and INSIDE | {"where": ""} not in flags:
+                flags = [*flags, INSIDE | {"where": ""}]
     items = [item for item in items if item.id in wanted]
     put_verdict(notebook, items, (run["stopped"] or {}).get("message"))
     record |= {
@@ -100,7 +102,7 @@ def _run_and_judge(
         "stopped": run["stopped"],
         "seconds": round(float(run["seconds"]), 3),
     }
-    return record, [dict(flag) for flag in flags]
+    return record, flags
 
 
 def _questions(wanted: dict[str, float], job: Json) -> tuple[list[Any] | None, list[Json]]:

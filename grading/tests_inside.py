@@ -1,7 +1,7 @@
 """Ordinary nbgrader tests, for assignments whose items have no judge outside.
 
 Such a cell runs after the student's code in the student's process, as it does under nbgrader itself, and whatever runs
-there can be forged.  It is kept for other courses' assignments; each point it gives is marked for the instructor.
+there can be forged.  It is kept for other courses' assignments; a submission with points from it is flagged for the instructor.
 """
 
 import math
@@ -11,8 +11,11 @@ from grading.items import ItemResult
 
 __all__ = ["INSIDE", "judge_inside"]
 
-INSIDE = "checked inside the student's process"
-"""Value of ``mistake`` on items that passed there, so that the class report can count them."""
+INSIDE = {
+    "id": "checked-inside",
+    "reason": "some tests of this assignment run in the student's own process, where a result can be forged",
+}
+"""The flag of a submission with points from there."""
 
 Json = dict[str, Any]
 
@@ -38,7 +41,7 @@ def judge_inside(cell: Json, run: Json) -> ItemResult:
             return ItemResult(
                 item, points, maximum, passed, "This test passed." if passed else "Partial credit.", INSIDE
             )
-    return ItemResult(item, maximum, maximum, True, "This test passed.", INSIDE)
+    return ItemResult(item, maximum, maximum, True, "This test passed.")
 
 
 def _reason(cell: Json, output: Json) -> str:
