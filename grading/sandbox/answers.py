@@ -11,12 +11,13 @@ __all__ = ["KEYS", "checked", "failed", "known_names"]
 KEYS = ("n", "p50_us", "p95_us", "images_per_second")
 _WORD = re.compile(r"[A-Za-z_]\w{0,59}", re.ASCII)
 _LARGEST_INTEGER = 1 << 1000
+_MOST_ITEMS = 1001
 _COMMON_NAMES = {
     "ndarray", "float64", "float32", "float16", "int64", "int32", "uint8", "longdouble", "NoneType", "generator",
     "coroutine", "function", "dict_values", "dict_keys", "dict_items", "Series", "DataFrame", "Tensor", "Fraction",
     "Decimal", "method", "module", "mappingproxy", "defaultdict", "OrderedDict", "SimpleNamespace", "array", "deque",
     "StatisticsError", "LibrarySummaryOff", "NotDefined", "LinAlgError", "AxisError", "InvalidOperation",
-    "DivisionByZero", "JSONDecodeError", "ValidationError", "InputError", "DeepLearningCasesError", "missing",
+    "DivisionByZero", "JSONDecodeError", "ValidationError", "InputError", "DeepLearningCasesError", "missing", "inf",
 }  # fmt: skip
 
 
@@ -36,6 +37,7 @@ def failed(kind: str) -> dict[str, Any]:
         "value": None,
         "types": {},
         "notes": {},
+        "items": None,
         "returned": None,
         "error": {"type": kind, "mro": []},
         "samples_after": None,
@@ -62,7 +64,9 @@ def checked(line: bytes, known: frozenset[str], most_samples: int) -> dict[str, 
             answer["error"] = {"type": _name(error.get("type"), known), "mro": [_name(name, known) for name in names]}
         return answer
     answer |= {"ok": True, "error": None, "returned": _name(raw.get("returned"), known)}
-    value, notes, types = (raw.get(key) for key in ("value", "notes", "types"))
+    value, notes, types, items = (raw.get(key) for key in ("value", "notes", "types", "items"))
+    if isinstance(items, list):
+        answer["items"] = [_number_or_name(item, known) for item in items[:_MOST_ITEMS]]
     if isinstance(value, dict):
         answer["value"] = {key: _number_or_name(value.get(key, "missing"), known) for key in KEYS}
     if isinstance(notes, dict):

@@ -73,12 +73,11 @@ class Asker:
         """The answer, and whether the child that gave it can be asked again."""
         question = {
             "function": call.function,
-            "samples": call.samples,
+            "arguments": call.handed_over(),
             "container": call.container,
-            "batch_size": call.batch_size,
         }
         body = json.dumps(question).encode()
-        most = len(call.samples) if isinstance(call.samples, list | tuple) else 0
+        most = sum(len(one) for one in call.handed_over() if isinstance(one, list | tuple))
         started = time.monotonic()
         try:
             sock.settimeout(self.limits.seconds_per_call)

@@ -28,13 +28,21 @@ class Cell:
 
 @dataclass(frozen=True)
 class Call:
-    """One question: ``function(samples, batch_size)``, the samples in the given container."""
+    """One question: ``function(samples, batch_size)``, or ``function(*arguments)`` where there are any.
+
+    Lists among the arguments are handed over in ``container``.
+    """
 
     id: str
-    samples: Any
-    batch_size: Any
+    samples: Any = None
+    batch_size: Any = None
     container: str = "list"
     function: str = "latency_stats"
+    arguments: tuple[Any, ...] = ()
+
+    def handed_over(self) -> list[Any]:
+        """The arguments in their order."""
+        return list(self.arguments) or [self.samples, self.batch_size]
 
     def __post_init__(self) -> None:
         if self.container not in CONTAINERS:
@@ -48,10 +56,11 @@ class Call:
             return value
         return cls(
             str(value["id"]),
-            value["samples"],
-            value["batch_size"],
+            value.get("samples"),
+            value.get("batch_size"),
             str(value.get("container", "list")),
             str(value.get("function", "latency_stats")),
+            tuple(value.get("arguments", ())),
         )
 
 

@@ -157,20 +157,27 @@ def _answer(fd: int, namespace: dict[str, Any], used: dict[str, bool]) -> None:
 
 
 def _ask(namespace: dict[str, Any], request: dict[str, Any], used: dict[str, bool]) -> dict[str, Any]:
-    held = _container(request["samples"], request["container"])
-    most = len(request["samples"]) if isinstance(request["samples"], list) else 0
+    given = request["arguments"]
+    sequences = [isinstance(one, list) for one in given]
+    held = [_container(one, request["container"]) if many else one for one, many in zip(given, sequences, strict=True)]
     answer: dict[str, Any] = {"ok": False, "value": None, "types": {}, "notes": {}, "returned": None, "error": None}
     function = namespace.get(request["function"])
     if not callable(function):
         answer["error"] = {"type": "NotDefined", "mro": []}
     else:
         try:
-            returned = function(held, request["batch_size"])
+            returned = function(*held)
         except BaseException as error:
             answer["error"] = {"type": coerce.type_name(error), "mro": _ancestry(type(error))}
         else:
             answer |= {"ok": True, "returned": coerce.type_name(returned)} | coerce.describe(returned)
-    answer["samples_after"] = coerce.samples_after(held, most)
+            answer["items"] = coerce.items(returned)
+    answer["samples_after"] = [
+        value
+        for after, before, many in zip(held, given, sequences, strict=True)
+        if many
+        for value in coerce.samples_after(after, len(before))
+    ]
     answer["used_library"] = used["library"]
     return answer
 

@@ -7,6 +7,7 @@ from typing import Any
 
 KEYS = ("n", "p50_us", "p95_us", "images_per_second")
 MISSING = "missing"
+MOST_ITEMS = 1000
 _MAX_INTEGER_BITS = 1000
 
 
@@ -37,6 +38,30 @@ def describe(value: Any) -> dict[str, Any]:
         else:
             fields[key] = number
     return {"value": fields, "types": types, "notes": notes}
+
+
+def items(value: Any) -> list[Any] | None:
+    """The members of a list, tuple or one-dimensional array as numbers, null (None, NaN) or the name of their type.
+
+    None for anything else.
+    """
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        value = np.ndarray.tolist(value) if value.ndim == 1 else None
+    if not isinstance(value, list | tuple):
+        return None
+    members = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+    return [_item(member) for member, _ in zip(members, range(MOST_ITEMS + 1), strict=False)]
+
+
+def _item(member: Any) -> int | float | str | None:
+    if member is None:
+        return None
+    number = plain(member)
+    if isinstance(number, float) and not math.isfinite(number):
+        return None if math.isnan(number) else "inf"
+    return type_name(member) if number is None else number
 
 
 def _as_mapping(value: Any) -> Any:
