@@ -1,0 +1,282 @@
+"""The latency lab: the reference passes every check, the blank none, and the notebooks give nothing away."""
+
+import ast
+import base64
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from grading import build
+from grading.masters_format import read_master
+from grading.policy_checks import POLICY_ITEMS, judge
+
+NOTEBOOKS = ["measure_latency", "batching_policy"]
+LABS = build.LABS / "latency"
+WRITTEN = {"latency_report": 4, "policy_defence": 4}
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory) -> Path:
+    course = tmp_path_factory.mktemp("source")
+    build.write_source("latency", course)
+    return course / "source" / "latency"
+
+
+def _cells(folder: Path, name: str) -> list[dict]:
+    return json.loads((folder / f"{name}.ipynb").read_text())["cells"]
+
+
+def _text(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def _role(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def _measures(cell: dict) -> bool:
+    return bool(cell["metadata"].get("deep_learning_cases", {}).get("measures"))
+
+
+# What the labs hold, and what not
+
+
+def test_the_labs_are_built_from_the_masters(tmp_path):
+    for fresh in build.build_labs("latency", tmp_path):
+        assert (LABS / fresh.name).read_bytes() == fresh.read_bytes(), f"{fresh.name}: run `python -m grading build`"
+
+
+def test_the_items_and_points():
+    found = {}
+    for name in NOTEBOOKS:
+        roles = [_role(cell) for cell in _cells(LABS, name)]
+        found |= {role["grade_id"]: role["points"] for role in roles if role.get("grade")}
+    assert found == POLICY_ITEMS | WRITTEN
+
+
+def test_grading_runs_neither_notebook_since_the_evidence_is_what_counts():
+    for name in NOTEBOOKS:
+        notebook = json.loads((LABS / f"{name}.ipynb").read_text())
+        assert notebook["metadata"]["deep_learning_cases"] == {"graded_run": False}
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code" and re.search(r"plt\.subplots|choose_policy|policy_record\.c", _text(cell)):
+                assert _measures(cell), _text(cell)
+                assert _role(cell)["locked"]
+
+
+def _solution_lines(cell: dict) -> set[str]:
+    if not _role(cell).get("solution"):
+        return set()
+    text = _text(cell)
+    if cell["cell_type"] == "code":
+        text = "\n".join(re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, flags=re.DOTALL))
+    return {line.strip() for line in text.splitlines() if len(line.strip()) > 6}
+
+
+def test_labs_hold_no_line_of_a_solution_and_a_stub_for_each(source):
+    stubs = ("# YOUR CODE HERE", "raise NotImplementedError()", "YOUR ANSWER HERE")
+    for name in NOTEBOOKS:
+        lab, answers = _cells(LABS, name), _cells(source, name)
+        lines = {line.strip() for cell in lab for line in _text(cell).splitlines()}
+        secret = set().union(*(_solution_lines(cell) for cell in answers))
+        assert secret
+        assert secret & lines == set()
+        for marker in ("BEGIN SOLUTION", "HIDDEN", "import grading", "grading."):
+            assert marker not in (LABS / f"{name}.ipynb").read_text()
+        for stub, answer in zip(lab, answers, strict=True):
+            assert stub["id"] == answer["id"]
+            if _role(answer).get("solution"):
+                assert _solution_lines(answer), answer["id"]
+                assert any(text in _text(stub) for text in stubs), stub["id"]
+            else:
+                assert _text(stub) == _text(answer)
+                assert stub.get("outputs", []) == []
+
+
+def test_labs_import_only_the_library_and_what_a_student_has():
+    allowed = {
+        "deep_learning_cases", "IPython", "concurrent", "copy", "io", "ipywidgets", "json", "matplotlib", "numpy",
+        "pathlib", "statistics", "time",
+    }  # fmt: skip
+    for name in NOTEBOOKS:
+        for cell in _cells(LABS, name):
+            for node in ast.walk(ast.parse(_text(cell))) if cell["cell_type"] == "code" else ():
+                modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                modules += [node.module] if isinstance(node, ast.ImportFrom) else []
+                assert {module.split(".")[0] for module in modules} <= allowed, modules
+
+
+def test_every_figure_has_labelled_axes_and_its_text_alternative():
+    for name in NOTEBOOKS:
+        for cell in _cells(LABS, name):
+            if "plt.subplots" in _text(cell):
+                assert "show(" in _text(cell)
+                assert "xlabel=" in _text(cell)
+                assert "ylabel" in _text(cell)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "code_cells"), [("measure_latency", 1500, 22), ("batching_policy", 1350, 20)]
+)
+def test_a_notebook_fits_a_session(name, words, code_cells):
+    """Step 7 of the release lab, which fits 45 minutes, has 1,417 words and 29 code cells."""
+    cells = _cells(LABS, name)
+    assert sum(len(_text(cell).split()) for cell in cells if cell["cell_type"] == "markdown") <= words
+    assert sum(cell["cell_type"] == "code" for cell in cells) <= code_cells
+
+
+def test_predictions_come_before_measurements_and_questions_are_asked():
+    for name, least in (("measure_latency", 5), ("batching_policy", 5)):
+        text = "\n".join(_text(cell) for cell in _cells(LABS, name) if cell["cell_type"] == "markdown")
+        assert len(re.findall(r"[Pp]redict|[Gg]uess|Before you", text)) >= least
+        assert text.count("?") >= 15
+
+
+# The notebooks in a kernel, top to bottom
+
+
+def _execute(notebooks: Path, folder: Path, names: list[str] = NOTEBOOKS, extra: str = "") -> dict[str, list]:
+    """Run the notebooks in ``folder`` one after the other, past errors; {cell id: outputs}."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(build.COURSE.parent),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    }
+    outputs = {}
+    for name in names:
+        notebook = nbformat.read(notebooks / f"{name}.ipynb", as_version=4)
+        if extra:
+            notebook.cells.append(nbformat.v4.new_code_cell(extra, id="extra"))
+        client = NotebookClient(
+            notebook,
+            timeout=300,
+            kernel_name="python3",
+            allow_errors=True,
+            resources={"metadata": {"path": str(folder)}},
+        )
+        client.execute(env=environment)
+        outputs |= {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
+    return outputs
+
+
+def _errors(outputs: list) -> list[str]:
+    failed = [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"]
+    return failed + [o.text for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+
+
+def _said(outputs: list) -> str:
+    return "".join(o.text for o in outputs if o.output_type == "stream")
+
+
+MOVE_A_SLIDER = """
+before = draw(*(knob.value for knob in knobs))[0].data
+shown = []
+view.update = shown.append
+knobs[1].value = 32
+print("redrawn" if len(shown) == 1 and shown[0].data != before else "not redrawn")
+"""
+
+
+@pytest.fixture(scope="session")
+def finished(source, tmp_path_factory) -> tuple[Path, dict]:
+    """Both source notebooks run in one folder as a diligent student would; the folder and all outputs."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, _execute(source, folder, extra="'knobs' in globals() and exec(" + repr(MOVE_A_SLIDER) + ")")
+
+
+@pytest.mark.slow
+def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
+    folder, outputs = finished
+    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert {item: outputs[item] for item in POLICY_ITEMS} == {item: [] for item in POLICY_ITEMS}
+    assert {path.name for path in (folder / "evidence").iterdir()} == {"latency.json", "policy.json"}
+
+
+@pytest.mark.slow
+def test_the_reference_answers_to_questions_on_the_way_are_accepted(finished):
+    _, outputs = finished
+    checks = {cell: _said(shown) for cell, shown in outputs.items() if cell.startswith("check_")}
+    assert len(checks) == 5
+    for cell, text in checks.items():
+        assert text, cell
+        assert "Not yet" not in text, (cell, text)
+
+
+@pytest.mark.slow
+def test_figures_are_shown_with_their_text_alternative(finished):
+    _, outputs = finished
+    pictures = [o for shown in outputs.values() for o in shown if "image/png" in o.get("data", {})]
+    assert len(pictures) >= 10
+    assert all(len(picture.metadata["image/png"]["alt"]) > 20 for picture in pictures)
+
+
+@pytest.mark.slow
+def test_sliders_come_with_a_plain_figure_and_redraw_it(finished):
+    _, outputs = finished
+    kinds = [set(output.get("data", {})) for output in outputs["knobs"]]
+    assert kinds[0] >= {"image/png"}, "without widgets the figure is there"
+    assert {"application/vnd.jupyter.widget-view+json"} <= kinds[-1]
+    assert _said(outputs["extra"]) == "redrawn\n"
+
+
+@pytest.mark.slow
+def test_without_ipywidgets_the_figure_stays_and_a_line_says_so(finished, source, tmp_path):
+    folder, _ = finished
+    shutil.copytree(folder / "evidence", tmp_path / "evidence")
+    (tmp_path / "ipywidgets.py").write_text("raise ImportError('not here')")
+    outputs = _execute(source, tmp_path, ["batching_policy"])
+    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert base64.b64decode(outputs["knobs"][0]["data"]["image/png"]).startswith(b"\x89PNG")
+    assert "need ipywidgets" in _said(outputs["knobs"])
+
+
+@pytest.mark.slow
+def test_running_again_keeps_the_record(finished, source):
+    folder, _ = finished
+    before = (folder / "evidence" / "latency.json").read_bytes()
+    outputs = _execute(source, folder)
+    assert (folder / "evidence" / "latency.json").read_bytes() == before
+    assert not any(_errors(outputs[item]) for item in POLICY_ITEMS)
+
+
+@pytest.mark.slow
+def test_the_blank_earns_nothing_whoever_presses_run_all(tmp_path):
+    outputs = _execute(LABS, tmp_path)
+    assert all(_errors(outputs[item]) for item in POLICY_ITEMS)
+    checks = {cell: shown for cell, shown in outputs.items() if cell.startswith("check_")}
+    assert all("Not yet" in _said(shown) or _errors(shown) for shown in checks.values())
+    assert not (tmp_path / "evidence" / "policy.json").exists()
+    assert not (tmp_path / "evidence" / "latency.json").exists()
+
+
+@pytest.mark.slow
+def test_the_blank_earns_nothing_beside_somebody_elses_measurement(finished, tmp_path):
+    folder, _ = finished
+    (tmp_path / "evidence").mkdir()
+    shutil.copy(folder / "evidence" / "latency.json", tmp_path / "evidence")
+    outputs = _execute(LABS, tmp_path, ["batching_policy"])
+    assert _errors(outputs["policy_prediction"])
+    assert _errors(outputs["policy_claims"])
+
+
+@pytest.mark.slow
+def test_the_judge_outside_gives_the_reference_everything(finished):
+    from dataclasses import asdict
+
+    from deep_learning_cases import policy_record
+
+    folder, _ = finished
+    findings = [asdict(finding) for finding in policy_record.check(folder / "evidence")]
+    assert {item.id: item.points for item in judge(findings)} == POLICY_ITEMS
+
+
+def test_masters_are_read_without_complaint():
+    for name in NOTEBOOKS:
+        assert len(read_master(build.MASTERS / "latency" / f"{name}.py").cells) > 30
