@@ -79,7 +79,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     def add(name: str, command: Command, text: str, folder: str | None = "evidence folder") -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if folder:
-            sub.add_argument("folder", metavar="DIR", type=Path, help=folder)
+            sub.add_argument("folder", metavar="DIR", type=_path, help=folder)
         sub.add_argument("--json", action="store_true", help="one JSON value on standard output")
         sub.set_defaults(command=command)
         return sub
@@ -99,17 +99,24 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     add("report", _report, "write report.html")
     pack = add("pack", _pack, "one zip to keep or hand in")
     pack.add_argument("--target-kit", action="store_true", help="a kit that repeats the protocol on another machine")
-    pack.add_argument("--out", type=Path, help="where the zip goes (beside the folder)")
+    pack.add_argument("--out", type=_path, help="where the zip goes (beside the folder)")
     doctor = add("doctor", _doctor, "what would spoil a measurement on this machine", folder=None)
-    doctor.add_argument("folder", metavar="DIR", type=Path, nargs="?", help="evidence folder, for an A/A reading")
+    doctor.add_argument("folder", metavar="DIR", type=_path, nargs="?", help="evidence folder, for an A/A reading")
     for name, (module, prefix, text) in OTHER_LABS.items():
         sub = add(name, _from(module, f"{prefix}command"), text, folder=None)
         if name in words:
             getattr(importlib.import_module(f"deep_learning_cases.{module}"), f"add_{prefix}arguments")(sub)
     lab = add("lab", _lab, "put the notebooks into a work folder and start JupyterLab", folder=None)
-    lab.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=Path("work/labs"), help="(work/labs)")
+    lab.add_argument("folder", metavar="DIR", type=_path, nargs="?", default=Path("work/labs"), help="(work/labs)")
     lab.add_argument("--no-start", action="store_true", help="only copy the notebooks")
     return parser
+
+
+def _path(text: str) -> Path:
+    """An unset shell variable gives "", and ``Path("")`` is the current folder: hardly what was meant."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: expected a path; write . for the current folder")
+    return Path(text)
 
 
 def _from(module: str, name: str) -> Command:
@@ -225,11 +232,11 @@ def _bench(arguments: argparse.Namespace) -> int:
     from deep_learning_cases import bench, noise, stats
 
     folder = _existing(arguments.folder)
-    if arguments.aa:
-        reading = noise.measure(folder)
-        return _emit(arguments, reading, noise.lines(reading))
     if not 0 < arguments.timeout_s < float("inf"):
-        raise InputError(f"--timeout-s is {arguments.timeout_s}: expected a number of seconds above 0")
+        raise InputError(f"--timeout-s is {arguments.timeout_s}: expected a number of seconds above 0; change it")
+    if arguments.aa:
+        reading = noise.measure(folder, timeout_s=arguments.timeout_s)
+        return _emit(arguments, reading, noise.lines(reading))
     record = bench.run(folder, timeout_s=arguments.timeout_s, latency_stats=stats.latency_summary)
     lines = [f"{record['unit']}; {record['boundary']}"]
     lines += [

@@ -109,13 +109,16 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     """Replace ``path`` by ``content`` in one step.
 
     The bytes go to a neighbour file that is flushed to disk and then renamed, so that a reader, a full disk, Ctrl-C or
-    a kill leaves either the old file or the new one, never a part.  Raises FileError.
+    a kill leaves either the old file or the new one, never a part.  Raises FileError, also where a device, pipe or
+    folder of that name would have to go.
     """
     import tempfile
 
     path = Path(path)
     temporary: str | None = None
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "not a regular file")
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         with open(handle, "wb") as stream:
             stream.write(content)

@@ -68,9 +68,15 @@ def latency_summary(samples_us: Iterable[float], batch_size: int) -> dict[str, A
         raise InputError(f"batch_size is {size!r}: expected a positive integer; pass the images per call")
     ordered = sorted(_positive(samples_us))
     n = len(ordered)
-    images_per_second = int(size) * n * 1_000_000 / _sum(ordered)
+    try:
+        images_per_second = int(size) * n * 1_000_000 / _sum(ordered)
+    except OverflowError:  # an integer, unlike a float, may be larger than any float
+        images_per_second = math.inf
     if not math.isfinite(images_per_second):
-        raise InputError(f"the {n} samples are too small to divide by: expected microseconds per batch; check the unit")
+        raise InputError(
+            f"the {n} samples are too small, or the batch size too large, to divide: expected microseconds per batch;"
+            " check the unit"
+        )
     return {
         "n": n,
         "p50_us": _median(ordered),

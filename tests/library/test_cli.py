@@ -47,9 +47,22 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(call, capsys):
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
-def test_a_time_limit_has_to_be_a_time(seconds, evidence, capsys):
-    assert cli.main(["bench", str(evidence), "--timeout-s", seconds]) == 2
+@pytest.mark.parametrize("mode", [[], ["--aa"]])
+def test_a_time_limit_has_to_be_a_time(seconds, mode, evidence, capsys):
+    assert cli.main(["bench", str(evidence), *mode, "--timeout-s", seconds]) == 2
     assert seconds in one_line(capsys)
+
+
+@pytest.mark.parametrize(
+    "call", [["run", ""], ["build", ""], ["check", ""], ["pack", "x", "--out", ""], ["doctor", ""], ["lab", ""]]
+)
+def test_an_unset_shell_variable_is_not_the_current_folder(call, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(call)
+    assert stopped.value.code == 2
+    assert "it is empty" in one_line(capsys)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("command", ["run", "build"])

@@ -91,3 +91,19 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path):
     for read in (files.read_json, files.sha256_file, files.file_record):
         with pytest.raises(FileError, match="not a regular file"):
             read(tmp_path / "x.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_device_or_pipe_is_not_replaced_by_a_file(tmp_path, through_a_link):
+    pipe = path = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if through_a_link:
+        path = tmp_path / "link"
+        path.symlink_to(pipe)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(FileError, match="not a regular file"):
+        files.write_bytes(path, b"content")
+    assert pipe.is_fifo()
+    assert sorted(tmp_path.iterdir()) == before
+    assert path.is_symlink() == through_a_link

@@ -129,6 +129,11 @@ def test_bad_batch_sizes_are_refused(batch_size):
         stats.latency_summary([1.0], batch_size)
 
 
+def test_a_batch_size_beyond_every_float_is_a_value_error_too():
+    with pytest.raises(InputError, match="too large"):
+        stats.latency_summary([1.0], 10**400)
+
+
 @pytest.mark.parametrize("p", [-0.1, 1.1, 95, math.nan, None, "0.5", True], ids=repr)
 def test_bad_levels_are_refused(p):
     with pytest.raises(InputError, match="p is"):
