@@ -6,7 +6,7 @@ every automatic item with its message, the notes, flags and mistakes, and the is
 """
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ def _run_and_judge(
             items.append(judge_inside(cell, run))
             if items[-1].points and INSIDE | {"where": ""} not in flags:
                 flags = [*flags, INSIDE | {"where": ""}]
-    items = [item for item in items if item.id in wanted]
+    items = [_worth(item, wanted[item.id]) for item in items if item.id in wanted]
     put_verdict(notebook, items, (run["stopped"] or {}).get("message"))
     record |= {
         "notebook": notebook,
@@ -188,6 +188,13 @@ def _automatic(skeleton: Json) -> dict[str, float]:
         cell["metadata"]["nbgrader"]["grade_id"]: float(cell["metadata"]["nbgrader"]["points"])
         for cell in _automatic_cells(skeleton)
     }
+
+
+def _worth(item: ItemResult, points: float) -> ItemResult:
+    """An item at the points this assignment's source gives it, which a course may have changed."""
+    if item.max_points in (points, 0):
+        return item
+    return replace(item, points=item.points * points / item.max_points, max_points=points)
 
 
 def _zero(cell: Json, message: str) -> ItemResult:

@@ -1,7 +1,7 @@
 """Ordinary nbgrader tests, for assignments whose items have no judge outside.
 
 Such a cell runs after the student's code in the student's process, as it does under nbgrader itself, and whatever runs
-there can be forged.  It is kept for other courses' assignments; a submission with points from it is flagged for the instructor.
+there can be forged.  It is kept for other courses' assignments; a submission with points from it is flagged.
 """
 
 import math
