@@ -4,11 +4,12 @@
 
 The service runs a slow model (a batch of 8 in about 30 ms) with batches of at most 8 and a longest wait of 5 ms.  A
 closed loop finds its capacity; then Poisson arrivals come at 30, 60 and 85 % of it.  The simulation gets the very same
-arrival times and draws service times, per batch size, once from what the runs of that rate took ("same run") and once
-from closed loops of 1 to 8 clients, where the service has little else to do ("calm").
+arrival times and draws service times, per batch size: from closed loops of 1 to 8 clients ("calm"), from the batches of
+that very run ("same run"), and from those in the order in which they came, slow ones together ("in order").
 """
 
 import argparse
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -62,18 +63,20 @@ def measure(model: Path, seconds: float, seed: int) -> Row:
     for share, starts_s, fates in runs:
         own: dict[int, list[float]] = {}
         _add_runs(own, fates)
+        slowness = _slowness(fates, own)
+        all_sizes = calm | own  # a size that a low rate never fills is taken from the calm loops
         rows.append(
             {
                 "share": share,
                 "rate_per_s": share * capacity,
                 "real": _real(fates),
                 "simulated": {
-                    # A size that a low rate never fills is taken from the calm loops.
-                    "same run": _simulated(starts_s, calm | own, seed),
-                    "calm": _simulated(starts_s, calm, seed),
+                    "calm": _simulated(starts_s, batching.Measured(calm), seed),
+                    "same run": _simulated(starts_s, batching.Measured(all_sizes), seed),
+                    "same run in order": _simulated(starts_s, _InOrder(all_sizes, slowness), seed),
                 },
                 "load": load_report.summary(fates),
-                "run_autocorrelation": _autocorrelation(fates, own),
+                "run_autocorrelation": _autocorrelation(slowness),
                 "mean_run_ms": {size: 1e3 * float(np.mean(times)) for size, times in sorted(own.items())},
             }
         )
@@ -93,15 +96,41 @@ def _add_runs(runs: dict[int, list[float]], fates: Sequence[Fate]) -> None:
             runs.setdefault(fate.batch_size, []).append(fate.server_ms["run"] / 1e3)
 
 
-def _autocorrelation(fates: Sequence[Fate], runs_s: dict[int, list[float]]) -> float:
-    """Of neighbouring batches' run times, each over the mean of its size: 0 for the independent draws of a simulation.
+def _slowness(fates: Sequence[Fate], runs_s: dict[int, list[float]]) -> list[float]:
+    """Of every batch in the order they ended: its run time over the mean of its size.
 
     The requests of one batch report the very same time, and so become one.
     """
     answered = sorted((fate for fate in fates if fate.batch_size is not None), key=lambda fate: fate.done_s)
     batches = list(dict.fromkeys((fate.batch_size or 0, fate.server_ms["run"]) for fate in answered))
-    slowness = [run_ms / 1e3 / float(np.mean(runs_s[size])) for size, run_ms in batches]
+    return [run_ms / 1e3 / float(np.mean(runs_s[size])) for size, run_ms in batches]
+
+
+def _autocorrelation(slowness: list[float]) -> float:
+    """Of neighbouring batches: 0 for the independent draws of a simulation, near 1 where slow ones come together."""
     return float(np.corrcoef(slowness[:-1], slowness[1:])[0, 1]) if len(slowness) > 2 else 0.0
+
+
+class _InOrder:
+    """The mean time of the batch's size, times the slowness of the real batch with the same number in the run.
+
+    Slow stretches of the machine so stay together, as they were; independent draws spread them evenly.
+    """
+
+    def __init__(self, runs_s: dict[int, list[float]], slowness: list[float]) -> None:
+        self._measured, self._slowness = batching.Measured(runs_s), slowness
+
+    def mean_s(self, batch: int) -> float:
+        return self._measured.mean_s(batch)
+
+    def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Any:
+        draw = self.sampler(rng, batch)
+        return np.array([draw(batch) for _ in range(count)])
+
+    def sampler(self, rng: np.random.Generator, max_batch: int) -> Any:  # noqa: ARG002 - nothing is random here
+        means = [self.mean_s(max(1, batch)) for batch in range(max_batch + 1)]
+        order = itertools.cycle(self._slowness)
+        return lambda batch: means[batch] * next(order)
 
 
 def _real(fates: Sequence[Fate]) -> Row:
@@ -130,8 +159,8 @@ def _real(fates: Sequence[Fate]) -> Row:
     }
 
 
-def _simulated(starts_s: Any, runs_s: dict[int, list[float]], seed: int) -> Row:
-    result = batching.simulate(starts_s, batching.Measured(runs_s), _deep_model.POLICY, seed)
+def _simulated(starts_s: Any, service_time: batching.ServiceTime, seed: int) -> Row:
+    result = batching.simulate(starts_s, service_time, _deep_model.POLICY, seed)
     served = result.accepted
     return {
         "refused": result.refused,
@@ -152,14 +181,14 @@ def lines(result: Row) -> list[str]:
     tail = f"{'p50':>8}{'p95':>8}{'p99':>8}"
     table = [
         f"{result['policy']}; capacity {result['capacity_per_s']:.0f}/s in a closed loop; milliseconds, nearest rank",
-        f"{'load':>5}{'rate/s':>8}  {'':<24}{'batch':>7}{'wait mean':>11}{tail}{'wait+run mean':>15}{tail}",
+        f"{'load':>5}{'rate/s':>8}  {'':<29}{'batch':>7}{'wait mean':>11}{tail}{'wait+run mean':>15}{tail}",
     ]
     for row in result["rates"]:
         head = f"{100 * row['share']:>4.0f}%{row['rate_per_s']:>8.1f}  "
-        table.append(f"{head}{'real service':<24}{_columns(row['real'])}")
+        table.append(f"{head}{'real service':<29}{_columns(row['real'])}")
         for name, simulated in row["simulated"].items():
-            table.append(f"{'':>15}{'simulated, ' + name:<24}{_columns(simulated)}")
-        table.append(f"{'':>15}{'client, intended start':<24}{'':>7}{'':>35}{_four(row['real']['client_ms'], 15)}")
+            table.append(f"{'':>15}{'simulated, ' + name:<29}{_columns(simulated)}")
+        table.append(f"{'':>15}{'client, intended start':<29}{'':>7}{'':>35}{_four(row['real']['client_ms'], 15)}")
     table += ["", f"{'what the simulation does not know':<46}{'mean':>8}{tail}"]
     for row in result["rates"]:
         for name, values in row["real"]["outside_ms"].items():
@@ -170,10 +199,10 @@ def lines(result: Row) -> list[str]:
         ("calm", result["calm_mean_run_ms"]),
         *((f"at {100 * row['share']:.0f} %", row["mean_run_ms"]) for row in result["rates"]),
     ):
-        table.append(
-            f"{name:<26}" + "".join(f"{runs[size]:>7.1f}" if size in runs else f"{'-':>7}" for size in range(1, 9))
-        )
-    return table
+        cells = [f"{runs[size]:.1f}" if size in runs else "-" for size in sizes]
+        table.append(f"{name:<26}" + "".join(f"{cell:>7}" for cell in cells))
+    neighbours = ", ".join(f"{row['run_autocorrelation']:.2f} at {100 * row['share']:.0f} %" for row in result["rates"])
+    return [*table, f"correlation of the run times of neighbouring batches: {neighbours}; in independent draws 0"]
 
 
 def _columns(row: Row) -> str:

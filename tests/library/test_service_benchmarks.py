@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks import _deep_model, service_overload, service_vs_simulation
 from deep_learning_cases import engines, files
+from deep_learning_cases.load import Fate
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def test_the_deep_model_is_an_ordinary_one_and_stays_finite(shallow, tmp_path):
 
 
 def test_an_overload_loses_nobody(shallow):
-    result = service_overload.measure(shallow, 1.0, 1729)
+    result = service_overload.measure(shallow, 0.8, 1729)
     counts = result["summary"]["status"]
     assert counts.get("200", 0) + counts.get("503", 0) == result["sent"]
     assert result["answered_afterwards"]
@@ -47,12 +48,25 @@ def test_broken_promises_are_reported(capsys):
 
 
 def test_real_and_simulated_stand_side_by_side(shallow, tmp_path):
-    result = service_vs_simulation.measure(shallow, 0.6, 1729)
+    result = service_vs_simulation.measure(shallow, 0.3, 1729)
     assert [row["share"] for row in result["rates"]] == [0.3, 0.6, 0.85]
     files.write_json(tmp_path / "result.json", result)
     for row in result["rates"]:
-        assert row["real"]["refused_or_lost"] == 0
-        assert set(row["simulated"]) == {"same run", "calm"}
+        assert set(row["load"]["status"]) <= {"200", "503"}
+        assert row["real"]["requests"] == row["load"]["requests"]
+        assert set(row["simulated"]) == {"calm", "same run", "same run in order"}
     printed = "\n".join(service_vs_simulation.lines(result))
     assert "what the simulation does not know" in printed
     assert printed.count("simulated, calm") == 3
+
+
+def test_slowness_keeps_its_order_and_its_neighbours():
+    fates = [
+        Fate(0.0, 0.0, float(number), "200", size, {"run": run_ms})
+        for number, (size, run_ms) in enumerate([(1, 10.0), (2, 20.0), (2, 20.0), (1, 30.0)])
+    ]
+    slowness = service_vs_simulation._slowness(fates, {1: [0.010, 0.030], 2: [0.020, 0.020]})
+    assert slowness == pytest.approx([0.5, 1.0, 1.5])
+    assert service_vs_simulation._autocorrelation([1, 1, 1, 2, 2, 2, 1, 1, 1]) > 0.4
+    draw = service_vs_simulation._InOrder({1: [1.0], 2: [3.0]}, [0.5, 2.0]).sampler(np.random.default_rng(0), 2)
+    assert [draw(1), draw(2), draw(2)] == [0.5, 6.0, 1.5]
