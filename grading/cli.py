@@ -26,6 +26,7 @@ COMMANDS = {
     "try": "grading.try_",
     "check-evidence": "grading.check_evidence",
     "fixtures": "grading.fixtures_command",
+    "student-tree": "grading.student_tree",
 }
 """Command -> module, in the order the help shows them."""
 
