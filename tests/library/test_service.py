@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from deep_learning_cases import service
+from deep_learning_cases import artefacts, engines, service
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.predictor import PARTS, Limits
 from tests.library import serving
@@ -403,3 +403,23 @@ def test_the_helper_image_has_its_class():
         range(10)
     )
     assert serving.png(0) != serving.png(1)
+
+
+def test_the_answer_is_the_engines_own(random_models):
+    pixels = np.random.default_rng(4).integers(0, 17, (12, 8, 8)).astype(np.uint8)
+    engine = engines.open_engine(random_models / artefacts.FP32)
+    shown = np.rint(pixels * (255 / 16)).astype(np.uint8)
+    expected = engine.run((shown[:, None] / np.float32(255)).astype(np.float32))
+    assert len(set(expected.argmax(axis=1))) > 1
+    with running(engine.run) as started:
+        for image, logits in zip(shown, expected, strict=True):
+            buffer = io.BytesIO()
+            Image.fromarray(image).save(buffer, "PNG")
+            _, _, answer = ask(started, path="/predict?logits=1", body=buffer.getvalue())
+            np.testing.assert_allclose(answer["logits"], logits, rtol=1e-4, atol=1e-4)
+            assert answer["class"] == logits.argmax()
+
+
+def test_it_listens_where_it_is_told():
+    with service.running(Scripted(), service.Policy(1, 0, 4), warm_up=False, host="localhost") as started:
+        assert ask(started, "GET", "/healthz")[0] == 200
