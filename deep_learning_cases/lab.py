@@ -3,6 +3,7 @@
 Work is never overwritten: a notebook that the student changed stays, and a newer version of ours lands beside it.
 """
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -10,22 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases import files
-from deep_learning_cases.errors import FileError, MissingDependencyError
+from deep_learning_cases.errors import EvidenceError, FileError, MissingDependencyError
 
-__all__ = ["lines", "notebooks_folder", "prepare", "start"]
+__all__ = ["command", "lines", "notebooks_folder", "prepare", "start"]
 
 ISSUED = ".issued.json"
 """The SHA-256 of what we put there: an untouched notebook may be renewed, a student's work may not."""
 
 
 def notebooks_folder() -> Path:
-    """``labs/`` of the checkout this library runs from; FileError where the library was installed without it."""
-    folder = Path(__file__).resolve().parent.parent / "labs"
-    if not folder.is_dir():
-        raise FileError(
-            f"no notebooks at {folder}: they come with the project's source; clone it and run `make lab` there"
-        )
-    return folder
+    """``labs/`` of the checkout this library runs from, or of the image it was installed in; FileError without any."""
+    places = (
+        Path(__file__).resolve().parent.parent / "labs",
+        Path(sys.prefix) / "share" / "deep_learning_cases" / "labs",
+    )
+    for folder in places:
+        if folder.is_dir():
+            return folder
+    raise FileError(
+        f"no notebooks at {places[0]}: they come with the project's source; clone it and run `make lab` there"
+    )
 
 
 def prepare(work: Path, source: Path | None = None) -> dict[str, Any]:
@@ -34,40 +39,55 @@ def prepare(work: Path, source: Path | None = None) -> dict[str, Any]:
     ``beside`` names the newer versions that were put next to a notebook which the student has changed.
     """
     source = source or notebooks_folder()
-    issued_path = work / ISSUED
-    issued: dict[str, str] = files.read_json(issued_path) if issued_path.exists() else {}
+    issued = _read_issued(work / ISSUED)
     result: dict[str, Any] = {"folder": str(work), "new": [], "renewed": [], "kept": [], "beside": []}
-    for original in sorted(
-        path for path in source.rglob("*") if path.is_file() and ".ipynb_checkpoints" not in path.parts
-    ):
-        name = original.relative_to(source).as_posix()
+    for original in sorted(source.glob("*/*.ipynb")):
         content = original.read_bytes()
-        digest = files.sha256_bytes(content)
-        target = work / name
-        kind = _place(target, content, digest, issued.get(name))
-        result[kind].append(name if kind != "beside" else _beside(target).relative_to(work).as_posix())
-        issued[name] = digest
-    files.write_json(issued_path, issued)
+        target = work / original.relative_to(source)
+        kind = _place(work, target, content, issued)
+        placed = _beside(work, target, content, issued) if kind == "beside" else target
+        result[kind].append(placed.relative_to(work).as_posix())
+        issued[target.relative_to(work).as_posix()] = files.sha256_bytes(content)
+        # Once for each notebook: what an interrupted run has placed is known to the next one.
+        files.write_json(work / ISSUED, issued)
     return result
 
 
-def _place(target: Path, content: bytes, digest: str, issued: str | None) -> str:
+def _read_issued(path: Path) -> dict[str, str]:
+    """What was issued; nothing where that is not known, so that every notebook counts as a student's work."""
+    try:
+        value = files.read_json(path) if path.exists() else {}
+    except EvidenceError:
+        return {}
+    return {name: str(digest) for name, digest in value.items()} if isinstance(value, dict) else {}
+
+
+def _place(work: Path, target: Path, content: bytes, issued: dict[str, str]) -> str:
+    digest, before = files.sha256_bytes(content), issued.get(target.relative_to(work).as_posix())
     if not target.exists():
         _make_folder(target.parent)
         files.write_bytes(target, content)
         return "new"
     current = files.sha256_file(target)
-    if current == digest or issued == digest:
+    if digest in (current, before):
         return "kept"
-    if current == issued:
+    if current == before:
         files.write_bytes(target, content)
         return "renewed"
-    files.write_bytes(_beside(target), content)
     return "beside"
 
 
-def _beside(target: Path) -> Path:
-    return target.with_name(f"{target.stem}.new{target.suffix}")
+def _beside(work: Path, target: Path, content: bytes, issued: dict[str, str]) -> Path:
+    """Write the newer version next to a student's work, under a name that holds no work of theirs either."""
+    digest, number = files.sha256_bytes(content), 1
+    while True:
+        place = target.with_name(f"{target.stem}.new{number if number > 1 else ''}{target.suffix}")
+        name = place.relative_to(work).as_posix()
+        if not place.exists() or files.sha256_file(place) in (digest, issued.get(name)):
+            files.write_bytes(place, content)
+            issued[name] = digest
+            return place
+        number += 1
 
 
 def _make_folder(folder: Path) -> None:
@@ -85,9 +105,26 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def start(work: Path) -> int:
-    """JupyterLab on loopback with a token, in ``work``; its exit code.  MissingDependencyError without JupyterLab."""
+    """JupyterLab on loopback with a token, in ``work``; its exit code.  MissingDependencyError without JupyterLab.
+
+    A notebook's kernel runs in the notebook's own folder, where it keeps its ``evidence/``.
+    """
     if find_spec("jupyterlab") is None:
         raise MissingDependencyError(
             "JupyterLab is not installed: install it with: pip install 'deep_learning_cases[lab]'"
         )
-    return subprocess.call([sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"], cwd=work)
+    return subprocess.call(command(), cwd=work, env=os.environ | {"PATH": _path()})
+
+
+def command() -> list[str]:
+    """How JupyterLab is started: for this machine only; with a new random token, unless the user has set a password."""
+    options = ["--ServerApp.ip=127.0.0.1", "--ServerApp.allow_remote_access=False"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        # Within a container everybody is root, and Jupyter would refuse.
+        options.append("--ServerApp.allow_root=True")
+    return [sys.executable, "-m", "jupyterlab", *options]
+
+
+def _path() -> str:
+    """A terminal in JupyterLab finds ``dlcases`` though the environment was never activated."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

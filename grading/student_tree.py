@@ -21,9 +21,11 @@ LIST = "binder/.dockerignore"
 _SECRETS = (b"BEGIN SOLUTION", b"BEGIN HIDDEN", b"import grading", b"from grading", b"fixtures.seed", b"stats_checks")
 """What only the instructors' side says; the settings that name these words for other reasons are not in the tree."""
 
-_NEEDED = ("binder/environment.yml", "binder/postBuild", "pyproject.toml", "deep_learning_cases/__init__.py")
+_NEEDED = ("binder/environment.yml", "binder/postBuild", "deploy/student/jupyter_server_config.json", "pyproject.toml")
 
-_FOLDERS = frozenset({".git", "grading", "tests", "benchmarks", "evidence", "work", "__pycache__", ".ipynb_checkpoints"})
+_FOLDERS = frozenset(
+    {".git", "grading", "tests", "benchmarks", "evidence", "work", "__pycache__", ".ipynb_checkpoints"}
+)
 
 
 def add_parser(subparsers: Any) -> None:
@@ -73,7 +75,9 @@ def make(folder: Path, checkout: Path = CHECKOUT) -> list[Path]:
     names = allowed(checkout)
     missing = [name for name in _NEEDED if name not in names]
     if missing:
-        raise FileError(f"{checkout / missing[0]} is missing or not under version control: an image needs it; commit it")
+        raise FileError(
+            f"{checkout / missing[0]} is missing or not under version control: an image needs it; commit it"
+        )
     for name in names:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,15 @@
 """The work folder: notebooks land there, and a student's work is never overwritten."""
 
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
 import pytest
 
 from deep_learning_cases import lab
@@ -46,3 +56,86 @@ def test_a_place_that_cannot_be_made_is_one_line(tmp_path, source):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot"):
         lab.prepare(tmp_path / "file" / "work", source)
+
+
+def test_work_in_the_newer_version_is_not_overwritten_either(tmp_path, source):
+    work = tmp_path / "work"
+    lab.prepare(work, source)
+    (work / "release/a.ipynb").write_text("my answers")
+    (source / "release/a.ipynb").write_text("version 2")
+    lab.prepare(work, source)
+    (work / "release/a.new.ipynb").write_text("my answers, moved to version 2")
+    (source / "release/a.ipynb").write_text("version 3")
+    assert lab.prepare(work, source)["beside"] == ["release/a.new2.ipynb"]
+    assert (work / "release/a.new.ipynb").read_text() == "my answers, moved to version 2"
+    assert (work / "release/a.new2.ipynb").read_text() == "version 3"
+
+
+def test_an_untouched_newer_version_is_renewed_in_its_place(tmp_path, source):
+    work = tmp_path / "work"
+    lab.prepare(work, source)
+    (work / "release/a.ipynb").write_text("my answers")
+    for version in ("version 2", "version 3"):
+        (source / "release/a.ipynb").write_text(version)
+        assert lab.prepare(work, source)["beside"] == ["release/a.new.ipynb"]
+    assert (work / "release/a.new.ipynb").read_text() == "version 3"
+    assert not (work / "release/a.new2.ipynb").exists()
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[1]", '{"release/a.ipynb": 3}'])
+def test_where_it_is_not_known_what_was_issued_everything_counts_as_work(tmp_path, source, damage):
+    work = tmp_path / "work"
+    lab.prepare(work, source)
+    (work / ".issued.json").write_text(damage)
+    (source / "release/a.ipynb").write_text("version 2")
+    assert lab.prepare(work, source)["beside"] == ["release/a.new.ipynb"]
+    assert (work / "release/a.ipynb").read_text() == "version 1"
+
+
+def test_evidence_and_checkpoints_beside_our_notebooks_are_not_handed_out(tmp_path, source):
+    for name in ("release/evidence/benchmark.json", "release/.ipynb_checkpoints/a-checkpoint.ipynb"):
+        (source / name).parent.mkdir()
+        (source / name).write_text("{}")
+    assert lab.prepare(tmp_path / "work", source)["new"] == ["release/a.ipynb"]
+
+
+def test_an_installed_library_finds_the_notebooks_of_its_image(tmp_path, monkeypatch):
+    monkeypatch.setattr(lab, "__file__", str(tmp_path / "lib" / "deep_learning_cases" / "lab.py"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(FileError, match="make lab"):
+        lab.notebooks_folder()
+    (tmp_path / "share/deep_learning_cases/labs").mkdir(parents=True)
+    assert lab.notebooks_folder() == tmp_path / "share/deep_learning_cases/labs"
+
+
+@pytest.mark.slow
+def test_jupyterlab_answers_on_loopback_and_only_with_its_token(tmp_path, source):
+    pytest.importorskip("jupyterlab")
+    work = tmp_path / "work"
+    lab.prepare(work, source)
+    environment = os.environ | {"JUPYTER_CONFIG_DIR": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    environment.pop("JUPYTER_TOKEN", None)
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(
+            [*lab.command(), "--no-browser", "--ServerApp.port=0"], cwd=work, env=environment, stderr=log
+        )
+    try:
+        url, token = _announced(tmp_path / "log", server)
+        assert url.startswith(("http://127.0.0.1:", "http://localhost:"))
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"{url}api/contents", timeout=30)
+        with urllib.request.urlopen(f"{url}api/contents?token={token}", timeout=30) as answer:
+            assert b'"name": "release"' in answer.read()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+
+
+def _announced(log: Path, server: subprocess.Popen) -> tuple[str, str]:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        found = re.search(r"(http://127\.0\.0\.1:[1-9]\d*/)lab\?token=(\w+)", log.read_text())
+        if found:
+            return found.group(1), found.group(2)
+        time.sleep(0.2)
+    raise AssertionError(log.read_text()[-2000:])
