@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from grading import skeleton as skeletons
-from grading.items import EVIDENCE_ITEMS, MAX_POINTS, STATS_ITEMS, ItemResult
+from grading.items import ItemResult
+from grading.judges import FOLDER_JUDGES, FUNCTION_JUDGES, FolderJudge, judged_outside
 from grading.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
 from grading.sanitise import clean_outputs
 from grading.stage import read_file
@@ -78,14 +79,18 @@ def _run_and_judge(
     notebook: Json, skeleton: Json, record: Json, job: Json, box: Any, evidence: "_Evidence"
 ) -> tuple[Json, list[Json]]:
     wanted = _automatic(skeleton)
-    fixtures, calls = _questions(wanted, job)
+    asked = {judge: judge.ask(job["seed"]) for judge in FUNCTION_JUDGES if judge.concerns(wanted)}
+    calls = [call for _, questions in asked.values() for call in questions]
     run = _nothing_ran()
     if skeletons.runs(skeleton):
         run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls).to_dict()
         _put_outputs(notebook, run)
-    items, flags = [], []
-    if fixtures is not None:
-        items, flags = _judge_answers(fixtures, run, notebook)
+    items: list[ItemResult] = []
+    flags: list[Json] = []
+    for judge, (questions, _) in asked.items():
+        found, remarks = judge.judge(questions, run, _student_source(notebook))
+        items += found
+        flags += [_as_dict(flag) for flag in remarks]
     items += evidence.items(wanted)
     known = {item.id for item in items}
     for cell in notebook["cells"]:
@@ -105,41 +110,26 @@ def _run_and_judge(
     return record, flags
 
 
-def _questions(wanted: dict[str, float], job: Json) -> tuple[list[Any] | None, list[Json]]:
-    """The hidden fixtures and the calls made of them, where the notebook has items that are answered by calls."""
-    if not set(wanted) & set(STATS_ITEMS):
-        return None, []
-    from grading import fixtures, stats_checks
-
-    hidden = fixtures.load(job["seed"])
-    return hidden, stats_checks.calls(hidden)
-
-
-def _judge_answers(fixtures: list[Any], run: Json, notebook: Json) -> tuple[list[ItemResult], list[Json]]:
-    from grading import stats_checks
-
-    source = "\n\n".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code" and _own(cell))
-    items, flags = stats_checks.judge(fixtures, run["answers"], bool(run["asked"]), source)
-    return list(items), [_as_dict(flag) for flag in flags]
+def _student_source(notebook: Json) -> str:
+    return "\n\n".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code" and _own(cell))
 
 
 class _Evidence:
-    """The evidence folder, judged at most once for a submission, for whichever notebooks have items of it."""
+    """The evidence folder, looked at by each judge at most once for a submission, for whichever notebooks ask."""
 
     def __init__(self, job: Json, box: Any) -> None:
         self._folder, self._box = Path(job["folder"], EVIDENCE), box
-        self._items: list[ItemResult] | None = None
+        self._items: dict[FolderJudge, list[ItemResult]] = {}
         self.flags: list[Json] = []
 
     def items(self, wanted: dict[str, float]) -> list[ItemResult]:
-        if not set(wanted) & set(EVIDENCE_ITEMS):
-            return []
-        if self._items is None:
-            from grading import evidence_checks
+        return [item for judge in FOLDER_JUDGES if judge.concerns(wanted) for item in self._judged(judge)]
 
-            judged, flags = evidence_checks.judge_folder(self._folder, self._box)
-            self._items, self.flags = list(judged), [_as_dict(flag) for flag in flags]
-        return self._items
+    def _judged(self, judge: FolderJudge) -> list[ItemResult]:
+        if judge not in self._items:
+            self._items[judge], flags = judge.judge(self._folder, self._box)
+            self.flags += [_as_dict(flag) for flag in flags]
+        return self._items[judge]
 
 
 def _cells(notebook: Json) -> list[Json]:
@@ -171,7 +161,7 @@ def _measures(cell: Json) -> bool:
 
 
 def _judged_outside(cell: Json) -> bool:
-    return skeletons.is_automatic(cell) and cell["metadata"]["nbgrader"]["grade_id"] in MAX_POINTS
+    return skeletons.is_automatic(cell) and judged_outside(cell["metadata"]["nbgrader"]["grade_id"])
 
 
 def _own(cell: Json) -> bool:
