@@ -252,6 +252,7 @@ this machine: power, heat and a hard real-time bound are still not measured.
 _MEASURE = '''\
 """Repeat the measurement on this machine: python measure.py --device "what this machine is"."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -259,6 +260,7 @@ if sys.version_info < (3, 11):
     sys.exit("measure: this is Python %d.%d: expected 3.11 or newer; install one" % sys.version_info[:2])
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it writes into the home folder, beside the measurement
 try:
     import numpy  # noqa: F401
     import onnxruntime  # noqa: F401

@@ -1,6 +1,7 @@
 """Three engines, one answer; and what they refuse to load."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -146,3 +147,23 @@ def test_measuring_with_onnxruntime_imports_nothing_heavy(random_models):
     )
     command = [sys.executable, "-c", code, str(random_models / artefacts.FP32)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_the_runtime_leaves_nothing_at_home_and_nothing_among_temporary_files(random_models, tmp_path):
+    code = (
+        "import sys; from deep_learning_cases import engines; engines.open_engine(sys.argv[1]);"
+        "import os; print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "ORT_DISABLE_TELEMETRY"}
+    environment |= dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(tmp_path))
+    for wanted in ("1", "0"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, random_models / artefacts.FP32],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment if wanted == "1" else environment | {"ORT_DISABLE_TELEMETRY": "0"},
+        )
+        assert done.stdout.strip() == wanted
+        if wanted == "1":
+            assert list(tmp_path.rglob("*")) == []
