@@ -11,7 +11,7 @@ import asyncio
 import gc
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -39,6 +39,7 @@ DISTINCT = 16
 """Different images that are sent in turn."""
 
 LEAD_S = 0.05
+PROGRESS_S = 0.5
 
 SERVICE = (
     "Service: from just before the first request of the batch is written to a connection to the last answer read."
@@ -74,12 +75,13 @@ def send(
     seconds: float = MAX_SECONDS,
     timeout_s: float = 10.0,
     allow_remote: bool = False,
+    progress: Callable[[int], object] | None = None,
 ) -> list[Fate]:
     """Send the load and return what became of every request, in the order of their starts; every one has an end.
 
     With ``starts_s`` alone an open loop.  With ``concurrency`` alone a closed loop for ``seconds``, at most a million
     requests.  With both, the closed loop that many load generators are: requests have intended starts, and a client
-    that is still waiting sends its next one late.
+    that is still waiting sends its next one late.  ``progress`` is called twice a second with the requests that ended.
 
     InputError for nonsense, for a target that is not this machine, and where nobody listens.
     """
@@ -97,7 +99,7 @@ def send(
     gc.disable()  # a collection would make a request late
     try:
         with asyncio.Runner(loop_factory=event_loop) as runner:
-            return runner.run(_send(where, requests, starts_s, concurrency, seconds, timeout_s))
+            return runner.run(_send(where, requests, starts_s, concurrency, seconds, timeout_s, progress))
     finally:
         if enabled:
             gc.enable()
@@ -110,17 +112,21 @@ async def _send(
     concurrency: int | None,
     seconds: float,
     timeout_s: float,
+    progress: Callable[[int], object] | None,
 ) -> list[Fate]:
     client = Client(where, timeout_s)
     loop = asyncio.get_running_loop()
     try:
         await client.connect(concurrency or 1)
         run = _Run(client, requests, loop.time() + LEAD_S)
+        teller = None if progress is None else loop.create_task(run.tell(progress))
         if concurrency is None:
             assert starts_s is not None
             await run.open_loop(starts_s.tolist())
         else:
             await run.closed_loop(concurrency, None if starts_s is None else starts_s.tolist(), seconds)
+        if teller is not None:
+            teller.cancel()
         return run.fates()
     finally:
         client.close()
@@ -168,6 +174,12 @@ class _Run:
                 await self._one(number, start_s)
 
         await asyncio.gather(*(work() for _ in range(clients)))
+
+    async def tell(self, progress: Callable[[int], object]) -> None:
+        """Call ``progress`` with the number of requests that have ended, until cancelled."""
+        while True:
+            await asyncio.sleep(PROGRESS_S)
+            progress(len(self._ends))
 
     async def _one(self, number: int, start_s: float | None) -> None:
         sent_s = self._clock()

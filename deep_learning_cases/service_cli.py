@@ -76,6 +76,8 @@ def add_load_arguments(parser: argparse.ArgumentParser) -> None:
 
 def load_command(arguments: argparse.Namespace) -> int:
     """Send a load and print what became of it; exit code 1 where no request was answered."""
+    from tqdm import tqdm
+
     from deep_learning_cases import load, load_report, load_starts
 
     if arguments.rate is None and arguments.concurrency is None and _is_drawn(arguments.arrivals):
@@ -86,15 +88,18 @@ def load_command(arguments: argparse.Namespace) -> int:
     if arguments.rate is not None or not _is_drawn(arguments.arrivals):
         starts_s = load_starts.intended_starts_s(arguments.arrivals, arguments.rate, arguments.seconds, arguments.seed)
     bodies = _images(arguments.image) if arguments.image else load.make_bodies(arguments.width, seed=arguments.seed)
-    fates = load.send(
-        arguments.url,
-        bodies,
-        starts_s=starts_s,
-        concurrency=arguments.concurrency,
-        seconds=arguments.seconds,
-        timeout_s=arguments.timeout_s,
-        allow_remote=arguments.allow_remote,
-    )
+    total = None if starts_s is None else len(starts_s)
+    with tqdm(total=total, desc="sending", unit="request", disable=None, leave=False, file=sys.stderr) as bar:
+        fates = load.send(
+            arguments.url,
+            bodies,
+            starts_s=starts_s,
+            concurrency=arguments.concurrency,
+            seconds=arguments.seconds,
+            timeout_s=arguments.timeout_s,
+            allow_remote=arguments.allow_remote,
+            progress=None if bar.disable else lambda ended: bar.update(ended - bar.n),
+        )
     result = load_report.summary(fates)
     if arguments.out is not None:
         files.write_json(arguments.out, load_report.record(fates, _settings(arguments, bodies)))

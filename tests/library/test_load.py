@@ -164,6 +164,15 @@ def test_a_closed_loop_has_so_many_requests_under_way_and_ends_in_time():
     assert max(one.sent_s for one in fates) < 0.3
 
 
+def test_progress_counts_what_has_ended(monkeypatch):
+    monkeypatch.setattr(load, "PROGRESS_S", 0.05)
+    told = []
+    with running(Scripted(), queue_bound=50) as started:
+        fates = load.send(started.url, [png(1)], concurrency=1, seconds=0.5, progress=told.append)
+    assert told == sorted(told)
+    assert 1 <= told[-1] <= len(fates)
+
+
 def test_refusals_timeouts_and_bad_images_are_fates_too():
     with running(engine := Scripted(open_gate=False), max_batch=1, queue_bound=1) as started:
         fates = load.send(
