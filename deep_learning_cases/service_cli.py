@@ -14,7 +14,8 @@ __all__ = ["add_load_arguments", "add_serve_arguments", "load_command", "serve_c
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``dlcases serve``; the folder comes from the caller."""
+    """The arguments of ``dlcases serve``; ``--json`` is every command's and comes from the caller."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="a built evidence folder")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; the default is this machine only")
     parser.add_argument("--port", type=int, default=0, help="(0: a free one, printed)")
     parser.add_argument("--max-batch", type=int, default=32, help="largest batch (32)")
@@ -58,7 +59,7 @@ def serve_command(arguments: argparse.Namespace) -> int:
 
 
 def add_load_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``dlcases load``; ``--json`` is every command's and comes from the caller."""
+    """The arguments of ``dlcases load``; ``--json`` is every command's and comes from the caller."""
     parser.add_argument("url", metavar="URL", help="of the service, as dlcases serve prints it")
     parser.add_argument("--rate", type=float, help="requests per second, on average")
     parser.add_argument("--seconds", type=float, default=10.0, help="how long requests start (10)")

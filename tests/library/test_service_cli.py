@@ -16,10 +16,8 @@ from tests.library.serving import Asking, Scripted, ask, png, running
 
 SERVE = """
 import argparse, sys
-from pathlib import Path
 from deep_learning_cases import service_cli
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", type=Path)
 service_cli.add_serve_arguments(parser)
 sys.exit(service_cli.serve_command(parser.parse_args()))
 """
@@ -136,7 +134,6 @@ def test_mistakes_of_a_load_are_one_line(options, failure, told):
 )
 def test_mistakes_of_serving_are_one_line(random_models, tmp_path, options, failure, told):
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
     service_cli.add_serve_arguments(parser)
     folder = random_models if options else tmp_path
     with pytest.raises(failure, match=told):
