@@ -213,7 +213,7 @@ def test_the_reference_answers_to_questions_on_the_way_are_accepted(finished):
 def test_figures_are_shown_with_their_text_alternative(finished):
     _, outputs = finished
     pictures = [o for shown in outputs.values() for o in shown if "image/png" in o.get("data", {})]
-    assert len(pictures) >= 10
+    assert len(pictures) == 10
     assert all(len(picture.metadata["image/png"]["alt"]) > 20 for picture in pictures)
 
 
@@ -275,6 +275,42 @@ def test_the_judge_outside_gives_the_reference_everything(finished):
     folder, _ = finished
     findings = [asdict(finding) for finding in policy_record.check(folder / "evidence")]
     assert {item.id: item.points for item in judge(findings)} == POLICY_ITEMS
+
+
+@pytest.mark.slow
+def test_the_validate_button_passes_the_reference_and_fails_every_item_of_the_blank(
+    finished, source, tmp_path, monkeypatch
+):
+    from nbgrader.validator import Validator
+
+    monkeypatch.setenv("PYTHONPATH", str(build.COURSE.parent))
+    folder, _ = finished
+    for notebooks, evidence in ((source, folder / "evidence"), (LABS, None)):
+        work = tmp_path / notebooks.name / notebooks.parent.name
+        work.mkdir(parents=True)
+        if evidence:
+            shutil.copytree(evidence, work / "evidence")
+        shutil.copy(notebooks / "batching_policy.ipynb", work)
+        said = Validator().validate(str(work / "batching_policy.ipynb"))
+        failed = "".join(cell["source"] for cell in said.get("failed", []))
+        items = ("policy_prediction", "policy_claims")
+        assert [item in failed for item in items] == [evidence is None] * 2, said
+
+
+@pytest.mark.slow
+def test_a_session_in_which_nobody_may_listen_still_gets_a_record(source, tmp_path):
+    forbid = "from deep_learning_cases import errors, load\ndef refuse(*_): raise errors.MeasurementError('no port')\n"
+    folder = tmp_path / "source"
+    folder.mkdir()
+    notebook = json.loads((source / "measure_latency.ipynb").read_text())
+    for cell in notebook["cells"]:
+        if cell["id"] == "setup_measure":
+            cell["source"] = _text(cell) + "\n" + forbid + "load.measure_service = refuse\n"
+    (folder / "measure_latency.ipynb").write_text(json.dumps(notebook))
+    outputs = _execute(folder, tmp_path, ["measure_latency"])
+    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    record = json.loads((tmp_path / "evidence" / "latency.json").read_text())
+    assert record["boundaries"]["service_256"]["unavailable"] == "no port"
 
 
 def test_masters_are_read_without_complaint():

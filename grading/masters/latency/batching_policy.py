@@ -403,15 +403,16 @@ if facts:
 # %% [markdown]
 # ## Say what it supports
 #
-# `verdict`: does the prediction say that the objective is `"meets"`, `"misses"`, or is it
-# `"unsure"`? Look at the interval, not at its middle. `not_covered`: at least four sentences on
+# `verdict` is `"meets"`, `"misses"` or `"unsure"`: what does the prediction say about the
+# objective? Look at the interval, not at its middle. `not_covered`: at least four sentences on
 # what nobody should conclude from it. Think of arrivals, of the machine, of what the timer
 # left out, of what changes in a year.
 
 # %% solution="claims"
 claims = {"verdict": None, "not_covered": []}
 ### BEGIN SOLUTION
-low_ms, high_ms = (facts["predicted"][key] or np.inf for key in ("low_ms", "high_ms"))
+interval_ms = (facts["predicted"]["low_ms"], facts["predicted"]["high_ms"])
+low_ms, high_ms = (np.inf if end is None else end for end in interval_ms)
 limit = declared["slo_p95_ms"]
 claims = {
     "verdict": "meets" if high_ms <= limit else "misses" if low_ms > limit else "unsure",
