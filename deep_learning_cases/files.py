@@ -34,6 +34,9 @@ MAX_JSON_BYTES = 4 * 1024 * 1024
 
 MAX_JSON_DEPTH = 32
 
+NO_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
+"""What the system answers where a temporary folder cannot be made or filled."""
+
 
 def sha256_bytes(content: bytes) -> str:
     """SHA-256 of ``content`` as 64 lower-case hexadecimal digits."""
@@ -147,6 +150,8 @@ def scratch_folder() -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="deep-learning-cases-") as folder:
             yield Path(folder)
     except OSError as error:
+        if error.errno not in NO_ROOM:  # a failure of what was done with the folder, not of the folder
+            raise
         raise FileError(
             f"no room for temporary files ({error.strerror or error}): expected a writable folder with 1 MB free; "
             "free space or set TMPDIR"

@@ -107,3 +107,10 @@ def test_a_device_or_pipe_is_not_replaced_by_a_file(tmp_path, through_a_link):
     assert pipe.is_fifo()
     assert sorted(tmp_path.iterdir()) == before
     assert path.is_symlink() == through_a_link
+
+
+def test_a_scratch_folder_speaks_of_room_only_where_there_is_none():
+    with pytest.raises(FileError, match="no room for temporary files"), files.scratch_folder():
+        raise OSError(28, "No space left on device")
+    with pytest.raises(ConnectionResetError), files.scratch_folder():
+        raise ConnectionResetError(104, "Connection reset by peer")
