@@ -5,12 +5,15 @@ a file is not as it should be, 2 the call itself is wrong, 3 an optional package
 """
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,30 +35,62 @@ OTHER_LABS = {
 INTERRUPTED = 130
 """The shell's own convention: 128 + SIGINT."""
 
+STOPPED = "stopped by Ctrl-C: every file is either the old one or a whole new one"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets bad input become a traceback."""
     words = sys.argv[1:] if argv is None else argv
-    arguments = _parser(words).parse_args(words)
-    command: Command = arguments.command
-    try:
-        code = command(arguments)
-        sys.stdout.flush()
-        return code
-    except DeepLearningCasesError as error:
+    with _interrupts() as interrupts:
+        try:
+            arguments = _parser(words).parse_args(words)
+            command: Command = arguments.command
+            code = command(arguments)
+            sys.stdout.flush()
+            return code
+        except KeyboardInterrupt:
+            return _fail(STOPPED, INTERRUPTED)
+        except Exception as error:
+            # NumPy and PyTorch turn a Ctrl-C while they are being imported into an ImportError of their own.
+            return _fail(STOPPED, INTERRUPTED) if interrupts else _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """One line on standard error for every failure that input or system can cause; raises what is a defect of ours."""
+    if isinstance(error, DeepLearningCasesError):
         return _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        return _fail("stopped by Ctrl-C: every file is either the old one or a whole new one", INTERRUPTED)
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         # The reader of our output went away (as `head` does); Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:
-        return _fail(
-            f"{error.filename or 'the system'}: {error.strerror or error}; check the path, rights and space", 1
-        )
-    except MemoryError:
+    if isinstance(error, OSError):
+        place = error.filename or "the system"
+        return _fail(f"{place}: {error.strerror or error}; check the path, rights and space", 1)
+    if isinstance(error, MemoryError):
         return _fail("not enough memory for this command: expected about 1 GB free; close other programs", 1)
+    raise error
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Every Ctrl-C until the end of the block, each of them raised as KeyboardInterrupt as well."""
+    seen: list[int] = []
+
+    def note(number: int, _frame: object) -> NoReturn:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield seen  # somebody else deals with Ctrl-C, or it is ignored, as behind nohup
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _fail(message: str, code: int) -> int:

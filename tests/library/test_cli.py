@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -173,3 +174,26 @@ def test_a_reader_that_goes_away_is_no_error(real_evidence):
 
 def test_the_version_is_the_package_version():
     assert dlcases("--version").stdout.strip() == "dlcases 0.1.0"
+
+
+def test_an_interrupt_that_an_import_turned_into_its_own_failure_is_still_an_interrupt(monkeypatch, tmp_path, capsys):
+    def importing(_folder):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("the C extension could not be loaded") from None
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(release, "check", importing)
+    assert cli.main(["check", str(tmp_path)]) == 130
+    assert "Ctrl-C" in one_line(capsys)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_defect_of_ours_is_not_dressed_as_an_interrupt(monkeypatch, tmp_path):
+    def broken(_folder):
+        raise ImportError("a defect")
+
+    monkeypatch.setattr(release, "check", broken)
+    with pytest.raises(ImportError, match="a defect"):
+        cli.main(["check", str(tmp_path)])
