@@ -28,7 +28,7 @@ from deep_learning_cases import (
 )
 from deep_learning_cases.comparison_claims import claims_of
 from deep_learning_cases.comparison_plan import Plan
-from deep_learning_cases.comparison_record import SCHEMA, started, utc_now
+from deep_learning_cases.comparison_record import CAVEATS, SCHEMA, busy, started, utc_now
 from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
 from deep_learning_cases.comparison_trial import COMMAND_CODE
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError, MeasurementError
@@ -90,6 +90,7 @@ def _write(folder: Path, record: dict[str, Any]) -> None:
     record["speed"] = speed_of(record["runs"], {name: facts["baseline"] for name, facts in record["configs"].items()})
     record["memory"] = memory_of(record["runs"])
     record["claims"] = claims_of(record["configs"], record["speed"])
+    record["caveats"] = [*CAVEATS, *busy(record["runs"], record["methodology"]["threads"])]
     record["created_at"] = utc_now()
     schemas.validate(record, "quantization", FILE)
     files.write_json(folder / FILE, record)

@@ -20,7 +20,7 @@ class Plan:
         backend: PyTorch's int8 backend, or "auto".
         warmups: discarded passes of each batch size in each process.
         iterations: measured passes after them.
-        rounds: fresh processes of each version and thread count.
+        rounds: fresh processes of each version and thread count; an even number runs as often forwards as backwards.
         batch_sizes: images per pass.
         threads: None for PyTorch's own number and 1, else that number alone.
         pin: bind each measuring process to as many processors as it has threads.
@@ -34,7 +34,7 @@ class Plan:
         backend: str = "auto",
         warmups: int = 10,
         iterations: int = 200,
-        rounds: int = 3,
+        rounds: int = 4,
         batch_sizes: Sequence[int] = BATCH_SIZES,
         threads: int | None = None,
         pin: bool = False,

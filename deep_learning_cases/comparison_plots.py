@@ -92,9 +92,8 @@ def class_changes(record: Record) -> Picture:
         axes.vlines(positions, 0, changes, color=colour, linewidth=1.6)
         axes.plot(positions, changes, marker=marker, linestyle="none", color=colour, markersize=5, label=name)
         worst = record["configs"][name]["loss"]["worst_class"]
-        sentences.append(
-            f"{name}: class {worst['name']} changed most for the worse, by {worst['change_pp']:+.1f} points"
-        )
+        lost = f"class {worst['name']} lost most, {-worst['change_pp']:.1f} points"
+        sentences.append(f"{name}: {lost if worst['change_pp'] < 0 else 'no class lost'}")
     axes.axhline(0, color=INK, linewidth=0.8)
     reach = max(1.0, *(abs(value) for value in axes.get_ylim()))
     axes.set(ylim=(-reach * 1.1, reach * 1.1), ylabel="change, percentage points", xlabel="class")

@@ -1,6 +1,7 @@
 """The record of a comparison before anything was measured: data, methodology and machine, in words and numbers."""
 
 import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deep_learning_cases import files, machine, timing
@@ -9,7 +10,7 @@ from deep_learning_cases.comparison_trial import TRACED_CALLS
 from deep_learning_cases.network import import_torch
 from deep_learning_cases.subjects import Subject
 
-__all__ = ["CAVEATS", "SCHEMA", "started", "utc_now"]
+__all__ = ["CAVEATS", "SCHEMA", "busy", "started", "utc_now"]
 
 SCHEMA = "deep-learning-cases/quantization/1"
 
@@ -102,6 +103,22 @@ def _gpu() -> dict[str, Any]:
         "name": None,
         "reason": "PyTorch finds no CUDA device here: float32, float16 and bfloat16 left out",
     }
+
+
+def busy(runs: Sequence[Mapping[str, Any]], threads: Sequence[int]) -> list[str]:
+    """A caveat where more was waiting for the processors than they can serve, beside our own threads; else nothing.
+
+    From the load averages over one minute that stand in the runs.
+    """
+    loads = sorted(run["load_average"][0] for run in runs if run["load_average"])
+    cores = machine.usable_cores()
+    if not loads or loads[len(loads) // 2] <= cores + max(threads, default=1):
+        return []
+    caveat = (
+        f"Other work was running: the load average was {loads[len(loads) // 2]:.1f} on {cores} usable cores. High"
+        " percentiles and several threads tell of that work, not of the versions; measure again on a quiet machine."
+    )
+    return [caveat]
 
 
 def utc_now() -> str:

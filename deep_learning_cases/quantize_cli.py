@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", default="auto", help=f"of PyTorch's int8: auto, {', '.join(BACKENDS)} (auto)")
     parser.add_argument("--warmup", type=int, default=10, help="discarded passes per process and batch size (10)")
     parser.add_argument("--iters", type=int, default=200, help="measured passes per process and batch size (200)")
-    parser.add_argument("--rounds", type=int, default=3, help="fresh processes per configuration and thread count (3)")
+    parser.add_argument("--rounds", type=int, default=4, help="fresh processes per configuration and thread count (4)")
     parser.add_argument("--batches", default="1,8,32", help="batch sizes (1,8,32)")
     parser.add_argument("--threads", type=int, help="one thread count (PyTorch's own, and 1)")
     parser.add_argument("--pin", action="store_true", help="bind each measuring process to fixed processors")
@@ -102,7 +102,7 @@ def lines(record: dict[str, Any]) -> list[str]:
 
 def _facts(record: dict[str, Any]) -> list[str]:
     head = f"{'version':<10} {'state_dict':>10} {'on disk':>9} {'ONNX':>9} {'top-1 %':>8} {'top-5 %':>8}"
-    rows = [f"{head} {'loss, 95 % interval':>22}  {'worst class':<14} int8 layers ran on"]
+    rows = [f"{head} {'loss, 95 % interval':>22}  {'lost most':<14} int8 layers ran on"]
     for name, facts in record["configs"].items():
         size, accuracy, loss = facts["size"], facts["accuracy"], facts["loss"]
         interval = "-"
@@ -110,7 +110,8 @@ def _facts(record: dict[str, Any]) -> list[str]:
         if loss:
             ends = loss["interval_pp"]
             interval = f"{loss['loss_pp']:+.2f} ({ends['low']:+.2f} to {ends['high']:+.2f})"
-            worst = f"{loss['worst_class']['name']} {loss['worst_class']['change_pp']:+.1f}"
+            fell = loss["worst_class"]["change_pp"]
+            worst = f"{loss['worst_class']['name']} {fell:+.1f}" if fell < 0 else "none"
         kernels = facts["backend"]["int8_kernels"] if facts["backend"] else {}
         ran = ", ".join(f"{library} {number}" for library, number in kernels.items()) or "-"
         asked = f" (engine {facts['backend']['ran']})" if facts["backend"] else ""

@@ -14,6 +14,7 @@ from deep_learning_cases import (  # noqa: E402
     comparison,
     comparison_claims,
     comparison_plots,
+    comparison_record,
     comparison_summary,
     comparison_trial,
     files,
@@ -530,3 +531,11 @@ def test_a_subject_that_does_not_exist_is_refused(arguments, message):
 def test_a_subject_is_frozen(subject):
     with pytest.raises(dataclasses.FrozenInstanceError):
         subject.name = "other"
+
+
+def test_a_busy_machine_gets_a_caveat_and_a_quiet_one_none(monkeypatch):
+    monkeypatch.setattr(comparison_record.machine, "usable_cores", lambda: 2)
+    quiet, busy = ([{"load_average": [load, 9.0, 9.0]}] * 3 for load in (3.9, 4.1))
+    assert comparison_record.busy(quiet, [2, 1]) == []
+    assert "4.1 on 2 usable cores" in comparison_record.busy(busy, [2, 1])[0]
+    assert comparison_record.busy([{"load_average": None}], [1]) == []
