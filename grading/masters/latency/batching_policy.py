@@ -388,9 +388,10 @@ if facts:
     axes.plot([], [], "o", color=BLUE, label="within the limit")
     axes.plot([], [], "X", color=ORANGE, label="not")
     axes.axvline(limit_ms, color=GREY, linestyle="--", label="limit")
-    axes.set_xscale("log")
+    axes.set_xscale("log", subs=[2, 5])
     axes.margins(x=0.25)
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     axes.invert_yaxis()
     axes.set_yticks(range(len(cases_to_try)), [name for name, *_ in cases_to_try])
     axes.set(
