@@ -15,7 +15,7 @@ from grading.items import EVIDENCE_ITEMS, ItemResult
 from grading.stage import read_file
 from grading.suspicion import evidence_flags
 
-__all__ = ["judge", "judge_folder", "unreadable"]
+__all__ = ["judge", "judge_folder", "message_of", "shorten", "unreadable"]
 
 CHECK = "deep_learning_cases.release:check"
 BENCHMARK = "benchmark.json"
@@ -63,7 +63,7 @@ def judge(
     items = []
     for item, areas in AREAS.items():
         found = [finding for finding in findings if finding.get("area") in areas]
-        items.append(ItemResult.of(item, 0, _message(found)) if found else ItemResult.of(item, 1, PRAISE[item]))
+        items.append(ItemResult.of(item, 0, message_of(found)) if found else ItemResult.of(item, 1, PRAISE[item]))
     return items, evidence_flags(record) if record is not None else []
 
 
@@ -75,7 +75,7 @@ def judge_folder(folder: str | Path, box: Any) -> tuple[list[ItemResult], list[F
     findings, failure = _findings(folder, box)
     if findings is None:
         reason = f"the evidence could not be checked: {failure}"
-        return unreadable(reason), [Flag("evidence-not-checked", _shorten(f"{reason}; grade it again or by hand"))]
+        return unreadable(reason), [Flag("evidence-not-checked", shorten(f"{reason}; grade it again or by hand"))]
     return judge(findings, _record(folder))
 
 
@@ -97,7 +97,7 @@ def _findings(folder: Path, box: Any) -> tuple[list[dict[str, Any]] | None, str]
 
 def unreadable(reason: str) -> list[ItemResult]:
     """Every evidence item at zero, with one reason."""
-    return [ItemResult.of(item, 0, _shorten(reason)) for item in EVIDENCE_ITEMS]
+    return [ItemResult.of(item, 0, shorten(reason)) for item in EVIDENCE_ITEMS]
 
 
 def _record(folder: Path) -> dict[str, Any] | None:
@@ -112,7 +112,8 @@ def _record(folder: Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _message(found: Sequence[Mapping[str, Any]]) -> str:
+def message_of(found: Sequence[Mapping[str, Any]]) -> str:
+    """The first findings as sentences, and how many more there are."""
     parts = [_sentence(finding) for finding in found[:SHOWN]]
     more = len(found) - SHOWN
     return " ".join(parts) + (f" And {more} more like this." if more > 0 else "")
@@ -123,10 +124,10 @@ def _sentence(finding: Mapping[str, Any]) -> str:
     if finding.get("pointer"):
         place += f" at {finding['pointer']}"
     redo = f"; {finding['redo']}" if finding.get("redo") else ""
-    return _shorten(f"{place}: {finding.get('message', '')}{redo}") + "."
+    return shorten(f"{place}: {finding.get('message', '')}{redo}") + "."
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
     """One line without control characters: files' own words may stand in it."""
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split()).rstrip(".")
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"

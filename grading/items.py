@@ -5,8 +5,10 @@ from typing import Any
 
 __all__ = [
     "BENCHMARK_ITEMS",
+    "COMPARISON_ITEMS",
     "EVIDENCE_ITEMS",
     "MAX_POINTS",
+    "PER_CLASS_ITEMS",
     "RELEASE_ITEMS",
     "STATS_ITEMS",
     "STEP7_ITEMS",
@@ -22,6 +24,13 @@ RELEASE_ITEMS = {"release_linkage": 3, "release_limits": 3, "release_claims": 2}
 STEP7_ITEMS = STATS_ITEMS | BENCHMARK_ITEMS
 EVIDENCE_ITEMS = BENCHMARK_ITEMS | RELEASE_ITEMS
 MAX_POINTS = STEP7_ITEMS | RELEASE_ITEMS
+"""Of the assignment ``release``."""
+
+PER_CLASS_ITEMS = {"per_class_values": 4, "per_class_empty": 2, "per_class_manners": 1}
+COMPARISON_ITEMS = {"comparison_record": 3, "claims_verdicts": 4, "claims_evidence": 2, "claims_scope": 2}
+"""``review_answer`` (4, a written answer) is graded by hand."""
+
+_POINTS = MAX_POINTS | PER_CLASS_ITEMS | COMPARISON_ITEMS
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class ItemResult:
     @classmethod
     def of(cls, item: str, fraction: float, message: str, mistake: str | None = None) -> "ItemResult":
         """Points as a fraction of the item's maximum, rounded down to halves so that rounding never gives more."""
-        maximum = MAX_POINTS[item]
+        maximum = _POINTS[item]
         points = int(2 * maximum * fraction) / 2
         return cls(item, points, maximum, points == maximum, message, mistake)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grading.items import EVIDENCE_ITEMS, STATS_ITEMS, ItemResult
+from grading.items import COMPARISON_ITEMS, EVIDENCE_ITEMS, PER_CLASS_ITEMS, STATS_ITEMS, ItemResult
 from grading.policy_checks import POLICY_ITEMS
 
 __all__ = ["FOLDER_JUDGES", "FUNCTION_JUDGES", "FolderJudge", "FunctionJudge", "judged_outside"]
@@ -57,10 +57,14 @@ class FolderJudge(_Judge):
         return list(items), list(flags)
 
 
-FUNCTION_JUDGES = (FunctionJudge(STATS_ITEMS, "grading.stats_checks", "grading.fixtures"),)
+FUNCTION_JUDGES = (
+    FunctionJudge(STATS_ITEMS, "grading.stats_checks", "grading.fixtures"),
+    FunctionJudge(PER_CLASS_ITEMS, "grading.per_class_checks", "grading.per_class_questions"),
+)
 FOLDER_JUDGES = (
     FolderJudge(EVIDENCE_ITEMS, "grading.evidence_checks"),
     FolderJudge(POLICY_ITEMS, "grading.policy_checks"),
+    FolderJudge(COMPARISON_ITEMS, "grading.claims_checks"),
 )
 
 

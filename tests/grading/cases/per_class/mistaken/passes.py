@@ -1,0 +1,4 @@
+# mistake: returns-nothing
+# points: 0/0/0
+def per_class_accuracy(predictions, labels, classes):
+    pass
