@@ -138,7 +138,7 @@ def _draw(axes: "Axes", curve: Curve, colour: str, marker: str) -> None:
 
 def _words(found: Sequence[Curve], objective: Objective, rate_per_s: float | None) -> str:
     by_size = {curve.policy.max_batch: curve.capacity_per_s for curve in found}
-    capacities = ", ".join(f"{by_size[size]:.4g} for batches up to {size}" for size in sorted(by_size))
+    capacities = ", ".join(f"{by_size[size]:,.0f} for batches up to {size}" for size in sorted(by_size))
     text = (
         f"Line chart with logarithmic axes: p{objective.percent} of the time in the system in milliseconds against the"
         f" arrival rate per second, for {len(found)} batching policies. Latency turns steeply upwards as the rate nears"
