@@ -138,6 +138,24 @@ if not my_reading_ms:
 # </details>
 
 # %% [markdown]
+# ## How noisy is it here?
+#
+# Before a number goes into a record, measure something whose answer you know: one network
+# against *itself*, in fresh processes. Every difference is the machine's noise. The load
+# counts the processes that want a core, over the last 1, 5 and 15 minutes.
+
+# %% locked="how_noisy" measures=true
+from deep_learning_cases import doctor
+
+print(*doctor.lines(doctor.examine()), sep="\n")
+
+# %% [markdown]
+# A difference below the percentage in the A/A lines cannot be told from noise here today.
+# With a load above the number of your cores you measure the queue for a core as well: then
+# believe medians and ratios of things that took turns, not a p95. On a shared server you may
+# have to live with that; write the load down beside your numbers. It costs no points.
+
+# %% [markdown]
 # ## What a usable report states
 #
 # `latency_case()` makes 8 warm-up calls and 60 timed ones at batches 1 and 32, and writes

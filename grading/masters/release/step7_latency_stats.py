@@ -107,6 +107,28 @@ faster_at_batch_32 = "int8"
 ### END SOLUTION
 
 # %% [markdown]
+# ## Is this machine quiet enough?
+#
+# First measure something whose answer you know: one model against *itself*. Every difference
+# found there is the machine's noise. The next cell does so once, in fresh processes, and
+# shows how many other processes want a core (the load, over 1, 5 and 15 minutes).
+
+# %% locked="how_noisy" measures=true
+from deep_learning_cases import doctor
+
+before_measuring = doctor.examine(EVIDENCE if (EVIDENCE / "model_fp32.onnx").exists() else None)
+print(*doctor.lines(before_measuring), sep="\n")
+
+# %% [markdown]
+# Read the lines that begin with A/A. A difference between two models below the percentage
+# named there is one that you **cannot** tell from noise here today, whatever the digits say.
+# With a load above the number of your cores you also measure the queue for a core: ratios of
+# models that took turns may still hold; milliseconds, and above all the p95, do not.
+#
+# On a shared server the others may not be in your hands. Then keep the record, write the load
+# down beside every number, and claim less. No point of this lab depends on a quiet machine.
+
+# %% [markdown]
 # ## Measure
 #
 # Three rounds. In each, every model gets a fresh process with one inference thread: 10
@@ -156,11 +178,9 @@ for run in record["runs"]:
     print(f"round {run['round']}, {run['model']}: {first}, {load}")
 
 # %% [markdown]
-# **Is your machine quiet enough?** The load counts the processes that wanted a core, over the
-# last minute. Well above the number of your cores means that you measured a queue. On a
-# shared or slow machine that may not be in your hands; then keep the record and write the
-# load down beside every number. To see the noise itself, measure one model against *itself*:
-# `dlcases bench evidence --aa` in a terminal. Every "difference" that it reports is noise.
+# Did the load change between the first run and the last? Then the rounds were not measured on
+# the same machine, in a way. To count how often noise alone looks like a difference:
+# `dlcases bench evidence --aa` in a terminal, half a minute.
 
 # %% [markdown]
 # ## Look before you calculate
