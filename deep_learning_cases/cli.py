@@ -41,6 +41,7 @@ STOPPED = "stopped by Ctrl-C: every file is either the old one or a whole new on
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never lets bad input become a traceback."""
     words = sys.argv[1:] if argv is None else argv
+    _open_standard_streams()
     with _interrupts() as interrupts:
         try:
             arguments = _parser(words).parse_args(words)
@@ -69,6 +70,16 @@ def _explain(error: Exception) -> int:
     if isinstance(error, MemoryError):
         return _fail("not enough memory for this command: expected about 1 GB free; close other programs", 1)
     raise error
+
+
+def _open_standard_streams() -> None:
+    """Give a stream that the caller closed (``>&-``) to the null device.
+
+    Otherwise the next file that is opened gets its number, and with it whatever a library prints.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open until the process ends
 
 
 @contextlib.contextmanager

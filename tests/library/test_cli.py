@@ -197,3 +197,16 @@ def test_a_defect_of_ours_is_not_dressed_as_an_interrupt(monkeypatch, tmp_path):
     monkeypatch.setattr(release, "check", broken)
     with pytest.raises(ImportError, match="a defect"):
         cli.main(["check", str(tmp_path)])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes streams as a shell does")
+@pytest.mark.parametrize(("closed", "code"), [("<&- >&- 2>&-", 1), (">&-", 1), ("2>&-", 1)])
+def test_closed_streams_are_no_defect_and_take_no_file(closed, code, evidence):
+    before = {path.name: path.read_bytes() for path in evidence.iterdir()}
+    (evidence / "release.json").unlink()
+    call = f"{sys.executable} -m deep_learning_cases.cli check {evidence} {closed}"
+    done = subprocess.run(["/bin/sh", "-c", call], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "Traceback" not in done.stdout + done.stderr
+    del before["release.json"]
+    assert {path.name: path.read_bytes() for path in evidence.iterdir()} == before
