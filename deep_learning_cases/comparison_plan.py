@@ -11,6 +11,9 @@ __all__ = ["BATCH_SIZES", "Plan"]
 
 BATCH_SIZES = (1, 8, 32)
 
+MAX_SAMPLES = 150_000
+"""About 3 MB of quantization.json, which is read back with a bound of 4."""
+
 
 class Plan:
     """What to measure and how often; checked when it is made.
@@ -59,6 +62,12 @@ class Plan:
         chosen = (self.default_threads, 1) if threads is None else (threads,)
         self.threads = list(dict.fromkeys(chosen))
         self.pin, self.timeout_s = bool(pin), timeout_s
+        cells = len(self.configs) * len(self.threads) * rounds * len(self.batch_sizes)
+        if cells * (warmups + iterations) > MAX_SAMPLES:
+            raise InputError(
+                f"this would keep {cells * (warmups + iterations):,} timings: expected at most {MAX_SAMPLES:,}, as all"
+                " stand in one file; lower iters or rounds"
+            )
 
     def turns(self, configs: Sequence[str]) -> Iterator[tuple[int, int, int, str]]:
         """(round, position, threads, version): in turns, backwards in even rounds; CUDA with the first thread count."""

@@ -95,4 +95,6 @@ def _known_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torchao|torch")
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"torchao|torch")
+        # Of the compiler's own code, once for each layer that it turns into an int8 operator.
+        warnings.filterwarnings("ignore", message=r"To copy construct from a tensor", category=UserWarning)
         yield

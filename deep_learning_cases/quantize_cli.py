@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="one thread count (PyTorch's own, and 1)")
     parser.add_argument("--pin", action="store_true", help="bind each measuring process to fixed processors")
     parser.add_argument("--seed", type=int, default=1729, help="of split, training, QAT and inputs (1729)")
-    parser.add_argument("--epochs", type=int, help="of the float32 training (digits 20, cifar10 12)")
+    parser.add_argument("--epochs", type=int, help="of the float32 training (digits 20, cifar10 6)")
     parser.add_argument("--out", type=Path, default=OUT, help=f"folder for quantization.json and figures ({OUT})")
 
 

@@ -94,7 +94,7 @@ def load(
     dataset, classes = cifar.load(archive)
     return Subject(
         name, f"CIFAR-10, {Path(archive).name}", "VGG-style CNN", dataset, classes, cifar.IMAGE_SHAPE,
-        epochs or 12, qat_epochs or 1, cifar_network.normalise,
+        epochs or 6, qat_epochs or 1, cifar_network.normalise,
     )  # fmt: skip
 
 

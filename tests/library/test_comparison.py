@@ -429,6 +429,7 @@ def test_without_torchao_pt2e_names_the_command(monkeypatch):
         ({"batch_sizes": [1, 1]}, "batch sizes"),
         ({"batch_sizes": [0]}, "a batch size is 0"),
         ({"iterations": True}, "iters is True"),
+        ({"iterations": 100_000, "threads": 1}, "would keep 7,200,720 timings: expected at most 150,000"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused_in_one_line(arguments, message):
