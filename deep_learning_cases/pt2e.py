@@ -47,10 +47,20 @@ def convert(model: Any, calibration: list[Any], path: Path) -> Mapping[str, Any]
         prepared = prepare(graph, quantizer)
         for batch in calibration:
             prepared(batch)
-        program = torch.export.export(converter(prepared), (calibration[0],), dynamic_shapes=dynamic)
+        converted = converter(prepared)
+        _drop_unused(converted)
+        program = torch.export.export(converted, (calibration[0],), dynamic_shapes=dynamic)
         torch.export.save(program, path)
     state: Mapping[str, Any] = program.state_dict
     return state
+
+
+def _drop_unused(graph: Any) -> None:
+    """The float32 weights stay attached to the converted graph, which reads their int8 copies: nobody ships both."""
+    used = {node.target for node in graph.graph.nodes if node.op == "get_attr"}
+    for name in [name for name, _ in graph.named_parameters() if name not in used]:
+        place, _, leaf = name.rpartition(".")
+        delattr(graph.get_submodule(place), leaf)
 
 
 def load(path: Path) -> Any:
