@@ -37,20 +37,27 @@ def zip_bytes(members: Mapping[str, bytes]) -> bytes:
 def read_zip(path: str | Path) -> dict[str, bytes]:
     """Every file of a zip by its name, without unpacking anything to disk.
 
-    FileError if the file cannot be read.  EvidenceError for: no zip, a damaged or encrypted member, a name twice, a
-    name that is absolute, leaves the folder or is not plain, a link, more than ``MAX_MEMBERS`` members, more than
-    ``MAX_ZIP_BYTES`` packed or ``MAX_UNPACKED_BYTES`` unpacked (counted while reading: what the zip says of itself is
-    not believed).
+    FileError if the file cannot be read.  EvidenceError for: no zip, bytes around it, a damaged or encrypted member, a
+    name twice, a name that is absolute, leaves the folder or is not plain, a link, more than ``MAX_MEMBERS`` members,
+    more than ``MAX_ZIP_BYTES`` packed or ``MAX_UNPACKED_BYTES`` unpacked (counted while reading: what the zip says of
+    itself is not believed).
     """
     content = files.read_bytes(path, MAX_ZIP_BYTES)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _check_ends(path, content)
             members = [info for info in archive.infolist() if not info.is_dir()]
             _check_names(path, members)
             return _read_members(path, archive, members)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise EvidenceError(f"{path} is not a sound zip ({reason}): expected one made by dlcases pack") from error
+
+
+def _check_ends(path: str | Path, content: bytes) -> None:
+    """No byte before the first member and none after the directory, where readers differ about what the file is."""
+    if not content.startswith((b"PK\x03\x04", b"PK\x05\x06")) or content[-22:-18] != b"PK\x05\x06":
+        raise EvidenceError(f"{path} holds other bytes before or after its members: expected a zip and nothing else")
 
 
 def _check_names(path: str | Path, members: list[zipfile.ZipInfo]) -> None:

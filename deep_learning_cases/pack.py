@@ -23,6 +23,7 @@ __all__ = ["check_zip", "kit_modules", "pack", "target_kit"]
 
 SCHEMA = "deep-learning-cases/package/1"
 _MANIFEST = "manifest.json"
+_TOP_FILES = ("conditions.json", "requirements.txt", "reproduce.py", "README.txt")
 _SOURCES = (".ipynb", ".py", ".md")
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
 _MAX_SOURCES = 60
@@ -163,7 +164,11 @@ def _check_manifest(members: dict[str, bytes]) -> list[Finding]:
     if document.unreadable:
         return [_wrong(_MANIFEST, "", document.unreadable)]
     tree = {"schema": SCHEMA, "files": _facts({name: one for name, one in members.items() if name != _MANIFEST})}
-    return [_wrong(_MANIFEST, pointer, message) for pointer, message in list(compare(document.value, tree))[:20]]
+    found = [_wrong(_MANIFEST, pointer, message) for pointer, message in list(compare(document.value, tree))[:20]]
+    found += [_wrong(_MANIFEST, "", f"holds the key {one_line(key, 40)!r} twice") for key in document.repeated]
+    known = {f"evidence/{name}" for name in FILES} | {_MANIFEST, *_TOP_FILES}
+    strangers = [name for name in members if name not in known and not name.startswith(("notebooks/", "library/"))]
+    return found + [_wrong(name, "", "is not part of a package") for name in strangers[:20]]
 
 
 def _wrong(file: str, pointer: str, message: str) -> Finding:

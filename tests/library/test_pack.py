@@ -157,6 +157,35 @@ def test_a_truncated_package_is_a_finding(package):
         assert [one.area for one in pack.check_zip(package)] == ["package"]
 
 
+@pytest.mark.parametrize("around", [(b"#!/bin/sh\n", b""), (b"", b"more"), (b"", b"\0")], ids=repr)
+def test_bytes_around_the_members_are_a_finding(package, around):
+    package.write_bytes(around[0] + package.read_bytes() + around[1])
+    assert [one.area for one in pack.check_zip(package)] == ["package"]
+
+
+def test_a_zip_comment_is_a_finding(package):
+    with zipfile.ZipFile(package, "a") as opened:
+        opened.comment = b"hidden"
+    assert [one.area for one in pack.check_zip(package)] == ["package"]
+
+
+@pytest.mark.parametrize("name", ["evidence/page.html", "run.sh", "evidence/deeper/release.json"])
+def test_a_stranger_that_the_manifest_lists_is_still_a_stranger(package, name):
+    members = archive.read_zip(package) | {name: b"<script>"}
+    manifest = json.loads(members["manifest.json"])
+    manifest["files"][name] = {"sha256": files.sha256_bytes(b"<script>"), "bytes": 8}
+    members["manifest.json"] = json.dumps(manifest).encode()
+    package.write_bytes(archive.zip_bytes(members))
+    assert [(one.file, one.message) for one in pack.check_zip(package)] == [(name, "is not part of a package")]
+
+
+def test_a_key_twice_in_the_manifest_is_a_finding(package):
+    members = archive.read_zip(package)
+    members["manifest.json"] = members["manifest.json"].replace(b"{", b'{"schema": "mine",', 1)
+    package.write_bytes(archive.zip_bytes(members))
+    assert ["twice" in one.message for one in pack.check_zip(package)] == [True]
+
+
 def test_no_file_is_an_error_in_one_line(tmp_path):
     with pytest.raises(FileError):
         pack.check_zip(tmp_path / "nowhere.zip")
