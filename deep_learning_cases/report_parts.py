@@ -58,7 +58,7 @@ def _findings(facts: Facts) -> str:
         return ""
     items = "".join(f"<li>{_text(str(one))}</li>" for one in facts.findings)
     return (
-        '<section class="findings"><h3>The files do not hang together</h3><p>What follows is drawn from files that'
+        '<section class="findings"><h2>The files do not hang together</h2><p>What follows is drawn from files that'
         f" contradict each other here:</p><ul>{items}</ul></section>"
     )
 
@@ -69,10 +69,10 @@ def _scope(facts: Facts) -> str:
     protocol = facts.benchmark["protocol"]
     calls = protocol["rounds"] * protocol["repetitions"]
     return f"""<section class="cards">
-<div class="card"><h3>Measured: from where to where</h3><p>{_text(facts.benchmark["boundary"])}</p>
+<div class="card"><h2>Measured: from where to where</h2><p>{_text(facts.benchmark["boundary"])}</p>
 <p class="note">{calls} timed calls per model and batch size, in {protocol["rounds"]} rounds of fresh processes,
 {_plural(protocol["threads"], "inference thread")}. Unit: {_text(facts.benchmark["unit"])}.</p></div>
-<div class="card open"><h3>Not claimed</h3><ul>{items}</ul></div>
+<div class="card open"><h2>Not claimed</h2><ul>{items}</ul></div>
 </section>"""
 
 

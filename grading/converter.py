@@ -14,9 +14,10 @@ from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties, GetGrades, IgnorePattern, LimitOutput, SaveAutoGrades
 from nbgrader.utils import parse_utc
 from traitlets import Any as AnyTrait
-from traitlets import Bool, Dict, Enum, Integer, List, Unicode
+from traitlets import Bool, Dict, Enum, Integer, List, Unicode, default
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError
+from grading.feedback_page import ReadableFeedback
 from grading.preprocessors import HideTests, MakeInert, PutExecuted
 from grading.record import RECORD, Recorder
 from grading.run import Options, grade_class
@@ -117,6 +118,10 @@ class SafeGenerateFeedback(GenerateFeedback):
         from grading.course_config import display_config
 
         self.update_config(display_config())
+
+    @default("exporter_class")
+    def _exporter_class_default(self) -> type[ReadableFeedback]:
+        return ReadableFeedback
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         super().init_assignment(assignment_id, student_id)

@@ -31,9 +31,8 @@ def document(title: str, parts: Iterable[str]) -> str:
         f'<meta charset="utf-8">{policy}<meta name="viewport" content="width=device-width"><title>{_e(title)}</title>'
     )
     body = "\n".join(part for part in parts if part)
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{_STYLE}</style></head>\n<body>\n{body}\n</body></html>\n'
-    )
+    head = f"<head>{head}<style>{_STYLE}</style></head>"
+    return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>\n<main>\n{body}\n</main>\n</body></html>\n'
 
 
 def heading(text: str) -> str:
@@ -82,7 +81,7 @@ def items(title: str, found: dict[str, list[tuple[float, float]]]) -> str:
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     if not rows:
         return ""
-    head = "".join(f'<th scope="col">{n}</th>' for n in ("item", "points", "earned", "", "full", "part", "none"))
+    head = "".join(f'<th scope="col">{n}</th>' for n in ("item", "points", "earned", "share", "full", "part", "none"))
     return f"<h2>{_e(title)}</h2>\n<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
