@@ -1,5 +1,9 @@
 # ---
-# jupyter: {}
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
 # ---
 
 # %% [markdown]
