@@ -1,6 +1,7 @@
 """The pieces of the class report: escaped HTML and small drawings, readable without colour and without a network."""
 
 import html
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -57,7 +58,7 @@ def histogram(title: str, points: Sequence[float], maximum: float) -> str:
     """How many students have how many points, in at most 25 bins of whole points."""
     if not points or maximum <= 0:
         return ""
-    width = max(1.0, maximum / 25)
+    width = max(1, math.ceil(maximum / 25))
     bins = int(maximum // width) + 1
     counts = [0] * bins
     for value in points:

@@ -40,8 +40,9 @@ def _within(points: float, maximum: float) -> float:
 
 
 def _message(text: str) -> Json:
-    shown = html.escape(text).replace("\n", "<br>")
-    data = {"text/html": f"<p><strong>{shown}</strong></p>", "text/plain": text}
+    # nbconvert's cleaning of HTML knows no paragraphs and line breaks: it would show their tags as text.
+    shown = "".join(f"<div><strong>{html.escape(line)}</strong></div>" for line in text.split("\n"))
+    data = {"text/html": shown, "text/plain": text}
     return {"output_type": "display_data", "data": data, "metadata": {}}
 
 
