@@ -18,7 +18,8 @@ body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
 h2 { margin-top: 2.5rem } dl { display: flex; flex-wrap: wrap; gap: 2.5rem }
 dt { color: var(--soft) } dd { margin: 0; font-size: 1.5rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; overflow-wrap: anywhere }
+th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; overflow-wrap: break-word }
+@media (max-width: 44rem) { th, td { overflow-wrap: anywhere } }
 th, td { border-bottom: 1px solid var(--line) }
 th { color: var(--soft); font-weight: 600 } .bar { fill: var(--bar) }
 text { fill: var(--ink); font: 13px system-ui, sans-serif }
