@@ -86,8 +86,15 @@ def test_a_cell_that_is_not_to_run_keeps_its_place(box: Box) -> None:
         ),
         ("%%writefile note.txt\nhello", "Writing note.txt\n"),
         ("import sys\nprint(sys.stdin.read() == '')", "True\n"),
+        ("%matplotlib inline\nprint('drawn')", "drawn\n"),
+        ("help(len)", "Help on built-in function len"),
+        ("%cd /\nprint('moved')", "/\nmoved\n"),
+        ("%store", "Stored variables"),
     ],
-    ids=["shell", "bash", "await", "time", "C", "thread", "clear", "processes", "writefile", "stdin"],
+    ids=[
+        *("shell", "bash", "await", "time", "C", "thread", "clear", "processes", "writefile", "stdin", "inline"),
+        *("help", "cd", "store"),
+    ],
 )
 def test_what_notebooks_do_works(box: Box, source: str, expected: str) -> None:
     assert text(run(box, source)).replace("\r", "").startswith(expected)
@@ -103,6 +110,21 @@ def test_inline_figures_and_display_updates(box: Box) -> None:
     (figure,) = result.outputs["0"]
     assert figure["data"]["image/png"].startswith("iVBOR")
     assert result.outputs["1"][0]["data"]["text/plain"] == "'two'"
+
+
+def test_a_figure_shown_during_a_call_is_not_drawn(box: Box) -> None:
+    """Thirty pictures that nobody sees would take their function over the time of all calls."""
+    drawing = (
+        "import matplotlib.pyplot as plt\nimport matplotlib.figure\ndrawn = 0\n"
+        "original = matplotlib.figure.Figure.draw\n"
+        "def draw(*given):\n    global drawn\n    drawn += 1\n    return original(*given)\n"
+        "matplotlib.figure.Figure.draw = draw\n"
+        "def latency_stats(samples_us, batch_size):\n    plt.plot(samples_us)\n    plt.show()\n"
+        "    return {'n': drawn, 'p50_us': 1, 'p95_us': 1, 'images_per_second': 1}\n"
+    )
+    result = run(box, drawing + "plt.plot([1])\nplt.show()\nprint(drawn)", calls=[Call("a", [1.0, 2.0], 1)])
+    assert int(text(result)) > 0
+    assert result.answers["a"]["value"]["n"] == int(text(result))
 
 
 def test_input_is_an_error_and_not_a_wait(box: Box) -> None:

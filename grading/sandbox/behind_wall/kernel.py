@@ -4,9 +4,12 @@ The kernel object is built once in the fork server; a forked child gives it a so
 input transformation to display formatting is ipykernel's own code.
 """
 
+import _sitebuiltins
 import asyncio
+import builtins
 import contextlib
 import datetime
+import functools
 import logging
 import os
 import random
@@ -26,7 +29,8 @@ _no_debugger._is_debugpy_available = False
 _no_debugger.Debugger = type("Debugger", (), {})
 sys.modules.setdefault("ipykernel.debugger", _no_debugger)
 
-from ipykernel.ipkernel import IPythonKernel  # noqa: E402 - after the debugger was taken out
+from ipykernel import eventloops  # noqa: E402 - after the debugger was taken out
+from ipykernel.ipkernel import IPythonKernel  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 
@@ -47,8 +51,12 @@ class Kernel:
             parent_thread=threading.main_thread(), manager=_NoSubshells()
         )
         self.shell = self.kernel.shell
+        # `%matplotlib inline` looks for its kernel in the running IPython application; here there is none to find it in.
+        eventloops.enable_gui = functools.partial(eventloops.enable_gui, kernel=self.kernel)
         with contextlib.suppress(Exception):
             self.shell.extension_manager.load_extension("storemagic")
+        # What Python gives to interactive use at its start; the server started without it.
+        builtins.help = _sitebuiltins._Helper()
         self.streams = (Stream("stdout", 1, self.session), Stream("stderr", 2, self.session))
 
     def warm(self) -> None:
@@ -119,6 +127,8 @@ class Kernel:
         sys.stdout, sys.stderr = self.streams
         self.config = config
         seed_afresh()
+        # `%cd` and `%store` write there when they are first used; the server's own folder is not theirs to write to.
+        self.shell.profile_dir._trait_values["location"] = os.path.expanduser("~/.ipython/profile_default")
         sys.path.insert(0, "")
         self.shell.user_ns["__session__"] = "grading"
         asyncio.run(self._serve(channel))
@@ -150,6 +160,8 @@ class Kernel:
             elif request["op"] == "calls":
                 self.session.put({"type": "calls"})
                 self.session.mute()
+                with contextlib.suppress(Exception):  # nobody sees what a call displays: no picture is drawn for it
+                    self.shell.display_formatter.active_types = ["text/plain"]
                 calls.serve(
                     channel, lambda: self.shell.user_ns, float(request["seconds"]), bool(self.config["shielded"])
                 )
