@@ -289,8 +289,9 @@ report.show(EVIDENCE)
 # %% locked="pack_evidence" measures=true
 import os
 
-from IPython.display import FileLink
+from IPython.display import HTML
 
 from deep_learning_cases import pack
 
-FileLink(os.path.relpath(pack.pack(EVIDENCE)))
+package = os.path.relpath(pack.pack(EVIDENCE))
+HTML(f'<a href="{package}" download>{package}</a>')
