@@ -16,10 +16,37 @@ __version__ = "0.1.0"
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _MODULES = (
-    "artefacts", "bench", "cases", "conv", "data", "doctor", "engines", "errors", "files", "lab", "machine", "network",
-    "noise", "pack", "plots", "preparation", "quantization", "regression", "release", "report", "schemas", "stats",
+    "artefacts",
+    "batching",
+    "bench",
+    "cases",
+    "cifar",
+    "comparison",
+    "conv",
+    "data",
+    "doctor",
+    "engines",
+    "errors",
+    "files",
+    "lab",
+    "load",
+    "machine",
+    "network",
+    "noise",
+    "pack",
+    "plots",
+    "preparation",
+    "quantization",
+    "regression",
+    "release",
+    "report",
+    "schemas",
+    "service",
+    "stats",
+    "subjects",
     "timing",
-)  # fmt: skip
+    "torch_quantization",
+)
 
 _NAMES: dict[str, str] = {"latency_case": "cases", "load_latency_case": "cases"}
 """Public name -> module that holds it."""

@@ -27,6 +27,7 @@ Command = Callable[[argparse.Namespace], int]
 OTHER_LABS = {
     "latency": ("latency_cli", "", "time one network: batch sizes, boundaries, cold starts, memory"),
     "batching": ("batching_cli", "", "simulate a queue in front of a server, and choose a batching policy"),
+    "quantize": ("quantize_cli", "", "make int8 versions in PyTorch and compare size, speed, memory and predictions"),
     "serve": ("service_cli", "serve_", "answer images over HTTP, with dynamic batching"),
     "load": ("service_cli", "load_", "send requests at a declared rate, timed from their intended start"),
 }
