@@ -51,7 +51,7 @@ class Kernel:
             parent_thread=threading.main_thread(), manager=_NoSubshells()
         )
         self.shell = self.kernel.shell
-        # `%matplotlib inline` looks for its kernel in the running IPython application; here there is none to find it in.
+        # `%matplotlib inline` looks for its kernel in the running IPython application; here there is none.
         eventloops.enable_gui = functools.partial(eventloops.enable_gui, kernel=self.kernel)
         with contextlib.suppress(Exception):
             self.shell.extension_manager.load_extension("storemagic")
