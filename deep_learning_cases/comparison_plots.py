@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases.comparison_summary import merged_samples
-from deep_learning_cases.errors import InputError, MissingDependencyError
-from deep_learning_cases.plots import COLOURS, FAINT, INK, Picture
+from deep_learning_cases.errors import InputError
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, shared_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["class_changes", "distributions", "pictures", "size_against_speed"]
 
@@ -44,9 +43,9 @@ def pictures(record: Record) -> list[Picture]:
 def size_against_speed(record: Record, threads: str) -> Picture:
     """Size of what ships against the median time, one panel per batch size; bars: 95 % interval of the median."""
     batches = [str(size) for size in record["methodology"]["batch_sizes"]]
-    figure, panels = _panels(len(batches), height=3.4)
+    figure, row = panels(len(batches), 3.0 * len(batches) + 0.8, 3.4)
     sentences = []
-    for axes, batch in zip(panels, batches, strict=True):
+    for axes, batch in zip(row, batches, strict=True):
         highest = 0.0
         for name, row in _rows(record, threads, batch).items():
             colour, marker, _ = STYLES[name]
@@ -64,8 +63,8 @@ def size_against_speed(record: Record, threads: str) -> Picture:
             )
         axes.set_title(f"batch {batch}", fontsize=10, color=INK)
         axes.set(xlabel="size, KiB", xlim=(0, None), ylim=(0, highest * 1.12 or 1))
-    panels[0].set_ylabel("median, µs per batch")
-    _legend(figure)
+    row[0].set_ylabel("median, µs per batch")
+    shared_legend(figure, 6)
     return Picture(
         f"size-against-speed-{threads}", f"Size and speed, {_plural(threads)}",
         "Left is smaller, lower is faster. Bars: 95 % interval of the median, of one machine's merged samples.",
@@ -80,7 +79,7 @@ def class_changes(record: Record) -> Picture:
         raise InputError(
             "no version was compared with a baseline: expected at least one; measure dynamic, static or qat"
         )
-    figure, (axes,) = _panels(1, width=6.4, height=3.4)
+    figure, (axes,) = panels(1, 6.4, 3.4)
     classes = record["data"]["classes"]
     step = 0.7 / len(names)
     sentences = []
@@ -98,7 +97,7 @@ def class_changes(record: Record) -> Picture:
     reach = max(1.0, *(abs(value) for value in axes.get_ylim()))
     axes.set(ylim=(-reach * 1.1, reach * 1.1), ylabel="change, percentage points", xlabel="class")
     axes.set_xticks(range(len(classes)), classes, rotation=30 if max(map(len, classes)) > 3 else 0)
-    _legend(figure)
+    shared_legend(figure, 6)
     images = [row["images"] for row in next(iter(record["configs"].values()))["accuracy"]["per_class"]]
     return Picture(
         "class-changes", "Accuracy by class, against the baseline",
@@ -111,9 +110,9 @@ def class_changes(record: Record) -> Picture:
 def distributions(record: Record, threads: str) -> Picture:
     """The share of passes that took at most so long, one panel per batch size, on a logarithmic axis."""
     batches = [str(size) for size in record["methodology"]["batch_sizes"]]
-    figure, panels = _panels(len(batches), height=3.4)
+    figure, row = panels(len(batches), 3.0 * len(batches) + 0.8, 3.4)
     sentences = []
-    for axes, batch in zip(panels, batches, strict=True):
+    for axes, batch in zip(row, batches, strict=True):
         for name, row in _rows(record, threads, batch).items():
             samples = sorted(sample for sample in merged_samples(record["runs"], name, threads, batch) if sample > 0)
             colour, marker, line = STYLES[name]
@@ -128,8 +127,8 @@ def distributions(record: Record, threads: str) -> Picture:
         axes.set_title(f"batch {batch}", fontsize=10, color=INK)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
         _plain_log(axes)
-    panels[0].set_ylabel("share of passes")
-    _legend(figure)
+    row[0].set_ylabel("share of passes")
+    shared_legend(figure, 6)
     return Picture(
         f"distributions-{threads}", f"Distribution of the timings, {_plural(threads)}",
         "The mark on each line is p95 (linear interpolation).",
@@ -154,37 +153,6 @@ def _size_kib(record: Record, name: str) -> float:
 
 def _plural(threads: str) -> str:
     return f"{threads} thread{'s' if threads != '1' else ''}"
-
-
-def _panels(count: int, width: float | None = None, height: float = 3.2) -> "tuple[Figure, list[Axes]]":
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependencyError("the figures need matplotlib: install it with: pip install matplotlib") from error
-    figure = Figure(figsize=(width or 3.0 * count + 0.8, height), dpi=150, layout="constrained")
-    panels = list(figure.subplots(1, count, squeeze=False)[0])
-    for axes in panels:
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        for side in ("left", "bottom"):
-            axes.spines[side].set_color(FAINT)
-        axes.tick_params(which="both", labelcolor=INK, labelsize=9, length=3, color=FAINT)
-        for label in (axes.xaxis.label, axes.yaxis.label):
-            label.set_color(INK)
-            label.set_fontsize(10)
-    return figure, panels
-
-
-def _legend(figure: "Figure") -> None:
-    handles: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    if handles:
-        figure.legend(
-            list(handles.values()), list(handles), loc="outside upper center", ncols=min(6, len(handles)),
-            frameon=False, fontsize=9, labelcolor=INK,
-        )  # fmt: skip
 
 
 def _plain_log(axes: "Axes") -> None:

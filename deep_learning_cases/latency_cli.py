@@ -15,7 +15,7 @@ from deep_learning_cases.errors import FileError, InputError, MeasurementError, 
 
 if TYPE_CHECKING:
     from deep_learning_cases.cases import LatencyCase
-    from deep_learning_cases.plots import Picture
+    from deep_learning_cases.figures import Picture
 
 __all__ = ["add_arguments", "command"]
 

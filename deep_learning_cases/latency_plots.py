@@ -7,12 +7,10 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases import stats
-from deep_learning_cases.errors import MissingDependencyError
-from deep_learning_cases.plots import COLOURS, FAINT, INK, Picture
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, shared_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["cold_and_warm", "cost", "distribution", "memory"]
 
@@ -28,7 +26,7 @@ STYLES = tuple(
 
 def distribution(rows: Rows, title: str = "Model only, warm", name: str = "latency-distribution") -> Picture:
     """The empirical distribution of each batch size: the share of calls that took at most so long (log axis)."""
-    figure, (axes,) = _panels(1)
+    figure, (axes,) = panels(1, 5.6)
     words = []
     for place, (batch, row) in enumerate(rows.items()):
         colour, line, marker = STYLES[place % len(STYLES)]
@@ -48,40 +46,9 @@ def distribution(rows: Rows, title: str = "Model only, warm", name: str = "laten
     _plain_log(axes, "x")
     axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
     axes.set(ylim=(0, 1.02), xlabel="time per batch, ms", ylabel="share of calls")
-    _legend(figure)
+    shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     caption = "Share of calls that took at most so long. The marker is p95 (nearest rank)."
     return Picture(name, title, caption, f"Empirical distributions. {title}. " + "; ".join(words) + ".", figure)
-
-
-def _panels(count: int, width: float = 5.6) -> "tuple[Figure, list[Axes]]":
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependencyError("a figure needs matplotlib: install it with: pip install matplotlib") from error
-    figure = Figure(figsize=(width, 3.2), dpi=150, layout="constrained")
-    panels = list(figure.subplots(1, count, squeeze=False)[0])
-    for axes in panels:
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        for side in ("left", "bottom"):
-            axes.spines[side].set_color(FAINT)
-        axes.tick_params(which="both", labelcolor=INK, labelsize=9, length=3, color=FAINT)
-        for label in (axes.xaxis.label, axes.yaxis.label):
-            label.set_color(INK)
-            label.set_fontsize(10)
-    return figure, panels
-
-
-def _legend(figure: "Figure") -> None:
-    handles: dict[str, Any] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    wide = figure.get_figwidth() > 8
-    figure.legend(
-        list(handles.values()), list(handles), loc="outside upper center", ncols=7 if wide else 4, frameon=False,
-        fontsize=9, labelcolor=INK,
-    )  # fmt: skip
 
 
 def _plain_log(axes: "Axes", which: str) -> None:
@@ -98,7 +65,7 @@ def _plain_log(axes: "Axes", which: str) -> None:
 
 def cost(series: dict[str, Rows]) -> Picture:
     """Total batch latency, cost per image and images per second against the batch size, one line per boundary."""
-    figure, panels = _panels(3, width=9.6)
+    figure, row = panels(3, 9.6)
     labels = ("time per batch, ms\n(median, bar to p95)", "time per image, ms", "images per second")
     words = []
     for place, (name, rows) in enumerate(series.items()):
@@ -109,9 +76,9 @@ def cost(series: dict[str, Rows]) -> Picture:
         sizes = sorted(rows)
         medians = [rows[size]["median_ms"] for size in sizes]
         above = [max(0.0, rows[size]["p95_ms"] - rows[size]["median_ms"]) for size in sizes]
-        panels[0].errorbar(sizes, medians, yerr=[[0.0] * len(sizes), above], capsize=3, elinewidth=1.0, **style)
-        panels[1].plot(sizes, [rows[size]["ms_per_image"] for size in sizes], **style)
-        panels[2].plot(sizes, [rows[size]["images_per_second"] for size in sizes], **style)
+        row[0].errorbar(sizes, medians, yerr=[[0.0] * len(sizes), above], capsize=3, elinewidth=1.0, **style)
+        row[1].plot(sizes, [rows[size]["ms_per_image"] for size in sizes], **style)
+        row[2].plot(sizes, [rows[size]["images_per_second"] for size in sizes], **style)
         words.append(
             f"{name}: "
             + ", ".join(
@@ -120,13 +87,13 @@ def cost(series: dict[str, Rows]) -> Picture:
             )
         )
     sizes = sorted({size for rows in series.values() for size in rows})
-    for axes, label in zip(panels, labels, strict=True):
+    for axes, label in zip(row, labels, strict=True):
         axes.set(xscale="log", yscale="log", xlabel="batch size, images", ylabel=label)
         axes.minorticks_off()
         axes.set_xticks(sizes, [str(size) for size in sizes])
         _plain_log(axes, "y")
         axes.grid(visible=True, axis="y", color=FAINT, linewidth=0.4, alpha=0.5)
-    _legend(figure)
+    shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     return Picture(
         "latency-cost",
         "What a batch costs",
@@ -138,7 +105,7 @@ def cost(series: dict[str, Rows]) -> Picture:
 
 def cold_and_warm(cold: dict[int, dict[str, Any]], rows: Rows) -> Picture:
     """Where the time until a new process's first answer goes (medians), and what a warm call takes."""
-    figure, (axes,) = _panels(1)
+    figure, (axes,) = panels(1, 5.6)
     names = {"start_ms": "Python and NumPy", "import_ms": "runtime", "load_ms": "model", "first_call_ms": "first call"}
     words, totals = [], []
     for place, (size, part) in enumerate(cold.items()):
@@ -157,7 +124,7 @@ def cold_and_warm(cold: dict[int, dict[str, Any]], rows: Rows) -> Picture:
     axes.set_yticks(range(len(cold)), [f"batch {size}" for size in cold])
     axes.invert_yaxis()
     axes.set(xlabel="time until the first answer of a new process, ms", xlim=(0, 1.45 * max(totals)))
-    _legend(figure)
+    shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     starts = len(next(iter(cold.values()))["starts"])
     return Picture(
         "latency-cold", "Cold and warm", f"Median of each stage over {starts} new processes.",
@@ -167,7 +134,7 @@ def cold_and_warm(cold: dict[int, dict[str, Any]], rows: Rows) -> Picture:
 
 def memory(part: dict[str, Any]) -> Picture:
     """Peak memory of a process against the batch size, with the limit and what was tried under it."""
-    figure, (axes,) = _panels(1)
+    figure, (axes,) = panels(1, 5.6)
     largest = part["largest_batch"]
     rows = {**(largest["probes"] if largest else {}), **part["results"]}
     for fits, name, marker, colour in ((True, "fits", "o", "blue"), (False, "does not fit", "X", "vermillion")):
@@ -195,7 +162,7 @@ def memory(part: dict[str, Any]) -> Picture:
     axes.set(xscale="log", xlabel="batch size, images", ylabel="peak memory of the process, MB")
     axes.set_ylim(0, axes.get_ylim()[1])
     _plain_log(axes, "x")
-    _legend(figure)
+    shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     return Picture(
         "latency-memory", "Peak memory", "Each point is a process of its own; what failed shows how far it came.",
         f"Peak memory against batch size. {words}.", figure,

@@ -1,66 +1,26 @@
 """Figures of a benchmark record: every timing in order, their distribution, and size against speed.
 
-Each function takes a record and returns a :class:`Picture`: a matplotlib figure drawn without any window or global
-state, and the same in words for whoever cannot see it.  Panels are narrow, so that they keep their letters on a phone;
-a page lays several side by side.  Colours are those of Okabe and Ito, which the colour-blind tell apart, and every
-series has a shape of its own besides.
-
-Source: M. Okabe and K. Ito, "Color Universal Design", 2008, https://jfly.uni-koeln.de/color/.
+Each function takes a record and returns a :class:`Picture`.  Panels are narrow, so that they keep their letters on a
+phone; a page lays several side by side.
 """
 
-import io
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases import bench_record, stats
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, dress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "MODEL_COLOURS", "Picture", "distribution", "pictures", "samples_in_order", "size_against_speed"]
+__all__ = ["MODEL_COLOURS", "distribution", "pictures", "samples_in_order", "size_against_speed"]
 
-COLOURS = {"blue": "#0072b2", "vermillion": "#d55e00", "green": "#009e73", "purple": "#cc79a7", "orange": "#e69f00"}
 ROUND_STYLES = (("blue", "o"), ("orange", "^"), ("green", "s"), ("purple", "D"), ("vermillion", "v"))
 MODEL_COLOURS = {"fp32": "blue", "int8": "vermillion"}
 
-INK, FAINT = "#1b1f24", "#8c959f"
 PANEL_INCHES = (4.4, 3.0)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """One figure with its title, a sentence under it, and what it shows in words (``alt_text``)."""
-
-    name: str
-    title: str
-    caption: str
-    alt_text: str
-    figure: "Figure"
-
-    def svg(self) -> str:
-        """The figure as an ``<svg>`` element whose ids belong to it alone and whose colours a page may override.
-
-        Ink and series colours become ``var(--ink, ...)`` and so on: a dark page sets the variables, any other viewer
-        sees the colours of the figure.
-        """
-        import matplotlib as mpl
-
-        buffer = io.StringIO()
-        with mpl.rc_context({"svg.hashsalt": self.name, "svg.fonttype": "path"}):
-            self.figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        text = buffer.getvalue()
-        text = text[text.index("<svg") :]
-        text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{self.name}-", text)
-        text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-        for variable, colour in {"ink": INK, "faint": FAINT, **COLOURS}.items():
-            text = text.replace(f": {colour}", f": var(--{variable}, {colour})")
-        return text.strip()
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
 
 
 def pictures(record: dict[str, Any]) -> list[Picture]:
@@ -223,15 +183,8 @@ def _panel(strip: bool = False) -> "tuple[Figure, list[Axes]]":
     ratios = {"height_ratios": [1, 2.6]} if strip else {}
     panels = list(figure.subplots(2 if strip else 1, sharex=True, squeeze=False, gridspec_kw=ratios)[:, 0])
     for axes in panels:
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        for side in ("left", "bottom"):
-            axes.spines[side].set_color(FAINT)
-        axes.tick_params(labelcolor=INK, which="both", labelsize=9, length=3, color=FAINT)
+        dress(axes)
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        for label in (axes.xaxis.label, axes.yaxis.label):
-            label.set_color(INK)
-            label.set_fontsize(10)
     return figure, panels
 
 

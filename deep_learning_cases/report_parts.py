@@ -8,6 +8,7 @@ from typing import Any
 from deep_learning_cases import artefacts, plots, stats
 from deep_learning_cases.checks import BASELINE, CANDIDATE
 from deep_learning_cases.expectation import is_number, look
+from deep_learning_cases.figures import Picture
 from deep_learning_cases.report_facts import Facts, compare_models, rows_of
 
 __all__ = ["body", "style", "title"]
@@ -170,7 +171,7 @@ def _figures(facts: Facts) -> str:
     return "\n".join(sections)
 
 
-def _figure(picture: plots.Picture) -> str:
+def _figure(picture: Picture) -> str:
     label = html.escape(picture.alt_text)
     svg = picture.svg().replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     return f"<figure><h3>{_text(picture.title)}</h3>{svg}<figcaption>{_text(picture.caption)}</figcaption></figure>"
