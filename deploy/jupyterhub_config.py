@@ -36,7 +36,9 @@ def stop(message):
 def found_proxy():
     path = shutil.which(PROXY, path=f"{ENVIRONMENT_BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     if path is None:
-        stop(f"no command {PROXY!r}: expected the hub's proxy; npm install -g configurable-http-proxy, or DLCASES_PROXY")
+        stop(
+            f"no command {PROXY!r}: expected the hub's proxy; npm install -g configurable-http-proxy, or DLCASES_PROXY"
+        )
     return path
 
 

@@ -1,6 +1,6 @@
 """Servers as local processes, each inside a control group of its own where root may make one.
 
-With systemd as the first process, ``jupyterhub-systemdspawner`` does the same and more; this is for machines without it.
+Where systemd runs, ``jupyterhub-systemdspawner`` does the same and more; this is for machines without it.
 """
 
 import contextlib

@@ -1,5 +1,6 @@
 """A real hub on loopback, started from deploy/jupyterhub_config.py as an operator would, and stopped for certain."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -9,7 +10,6 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 from tests.classroom.machine import INSTRUCTORS, STUDENTS, Machine
@@ -84,6 +84,7 @@ class Hub:
             "DLCASES_PROXY": str(machine.proxy),
             **self.settings,
         }
+        self.log.touch(mode=0o600)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [machine.venv / "bin" / "jupyterhub", "-f", config],
@@ -110,14 +111,10 @@ class Hub:
         """Ask, wait (a hub takes its time), insist."""
         if self.process.poll() is None:
             self.process.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(90)
-            except subprocess.TimeoutExpired:
-                pass
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait(10)
 
     def tail(self, lines: int = 30) -> str:
@@ -176,8 +173,3 @@ class Hub:
             if not self.api("GET", f"/users/{user}")["servers"]:
                 return
             time.sleep(0.2)
-
-
-def spawn_log(machine: Machine) -> Path:
-    """Where servers and hub write."""
-    return machine.run / "hub.log"

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-__all__ = ["CHECKOUT", "Machine", "missing", "prepare_environment"]
+__all__ = ["CHECKOUT", "Machine", "clear", "left_behind", "missing", "prepare_environment"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("DLCASES_CLASSROOM", "/opt/deep-learning-cases-classroom"))
@@ -139,7 +139,9 @@ class Machine:
         """A user's home."""
         return self.run / "home" / user
 
-    def as_user(self, user: str, *command: object, timeout: float = 600, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    def as_user(
+        self, user: str, *command: object, timeout: float = 600, cwd: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         """Run a command as this user, in the home, with what a server's terminal would have."""
         role = "instructor" if user == self.instructor else "student"
         settings = {
@@ -186,7 +188,7 @@ def _end_processes(users: list[str]) -> None:
         with contextlib.suppress(KeyError):
             uids.add(pwd.getpwnam(user).pw_uid)
     for _ in range(100):
-        alive = [number for number in map(int, filter(str.isdigit, os.listdir("/proc"))) if _owner(number) in uids]
+        alive = [number for number in map(int, _numbers()) if _owner(number) in uids]
         if not alive:
             return
         for number in alive:
@@ -195,9 +197,13 @@ def _end_processes(users: list[str]) -> None:
         time.sleep(0.1)
 
 
+def _numbers() -> list[str]:
+    return [path.name for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
 def _owner(number: int) -> int | None:
     try:
-        return os.stat(f"/proc/{number}").st_uid
+        return Path(f"/proc/{number}").stat().st_uid
     except OSError:
         return None
 

@@ -1,0 +1,138 @@
+"""``python -m tests.classroom``: a whole course in a real hub and a real browser; ``--short`` for one student's way."""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from tests.classroom.machine import CHECKOUT, HOME, Machine, clear, left_behind, missing, prepare_environment
+
+KEPT = CHECKOUT / "work" / "classroom"
+
+
+class Steps:
+    """Runs named steps, prints what each took, and remembers it all for ``report.json``."""
+
+    def __init__(self) -> None:
+        self.done: list[dict[str, Any]] = []
+
+    def __call__(self, name: str, act: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        print(f"{name} ...", end=" ", flush=True)
+        try:
+            value = act()
+        except BaseException:
+            print("FAILED", flush=True)
+            self.done.append({"step": name, "passed": False, "seconds": round(time.monotonic() - began, 1)})
+            raise
+        seconds = round(time.monotonic() - began, 1)
+        self.done.append({"step": name, "passed": True, "seconds": seconds} | ({"value": value} if value else {}))
+        print(f"{seconds} s{f': {value}' if value else ''}", flush=True)
+        return value
+
+
+def whole(step: Steps, students: int) -> None:
+    """Everything, with this many students starting at once."""
+    from tests.classroom import access, faults, walk
+    from tests.classroom.browser import chromium
+    from tests.classroom.hub import Hub
+
+    crowd = [f"s{number:02d}" for number in range(1, students - 1)]
+    with Machine(["ada", "ben", *crowd]) as machine:
+        step("a hub without its proxy says so", lambda: faults.no_proxy(machine))
+        step("a hub without an exchange says so", lambda: faults.exchange_missing(machine))
+        with Hub(machine) as hub, chromium() as browser:
+            course = walk.Walk(machine, hub, browser, KEPT)
+            try:
+                step("the course is built", course.build_course)
+                step("released with formgrader's button", course.release_assignment)
+                step("ada fetches and runs steps 1 to 6", lambda: course.student_prepares(course.ada))
+                step("ada types, measures, validates, decides", course.ada_answers)
+                step("ada downloads her package", course.ada_takes_it_with_her)
+                step("ben fetches and runs steps 1 to 6", lambda: course.student_prepares(course.ben))
+                step("ben makes a known mistake", course.ben_interpolates)
+                step("both hand in", course.hand_in)
+                step("no student reaches what is not theirs", lambda: access.check_access(machine, course))
+                step("collected, autograded in the sandbox", course.grade)
+                step("feedback generated and released", course.give_feedback)
+                step("the feedback names the mistake and no number", course.read_feedback)
+                step("two tabs on one notebook", lambda: faults.two_tabs(course.ada, "14-two-tabs"))
+                step("a server killed in mid-bench", lambda: faults.server_killed(machine, hub, course.ada.user))
+                step("an exchange that is read-only", lambda: faults.exchange_read_only(machine, hub, course.ben.user))
+                step("a home that is full", lambda: faults.home_full(machine, hub, course.ada.user))
+                (KEPT / "console.txt").write_text("\n".join(course.complaints()) + "\n")
+            except BaseException:
+                course.photograph_all("failed")
+                raise
+            finally:
+                (KEPT / "hub.log").write_text(hub.log.read_text(errors="replace"))
+            for user in (course.ada.user, course.ben.user, machine.instructor):
+                hub.stop_server(user)
+            step(f"{students} students start at once", lambda: walk.all_at_once(hub, machine.students))
+
+
+def short(step: Steps) -> None:
+    """One student fetches, answers nothing and hands in, through the servers' own addresses."""
+    from tests.classroom.hub import Hub
+
+    query = "course_id=deep-learning-cases&assignment_id=release"
+    with Machine(["ada"]) as machine, Hub(machine) as hub:
+        ada = machine.students[0]
+        step("released", lambda: release_labs(machine))
+        step("the server starts", lambda: hub.start_server(ada))
+        status, listed = step("fetched", lambda: hub.server("POST", ada, f"/assignments/fetch?{query}"))
+        assert status == 200, listed
+        assert listed["value"][0]["status"] == "fetched", listed
+        status, answer = step("handed in", lambda: hub.server("POST", ada, f"/assignments/submit?{query}"))
+        assert status == 200, answer
+        assert answer["success"], answer
+        assert hub.server("GET", ada, "/formgrader/manage_assignments")[0] == 404
+        inbound = machine.exchange / "deep-learning-cases" / "inbound"
+        assert [path.name.split("+")[0] for path in inbound.iterdir()] == [ada]
+
+
+def release_labs(machine: Machine) -> None:
+    """The notebooks of labs/ into the exchange, as the instructor's release does."""
+    outbound = machine.exchange / "deep-learning-cases" / "outbound"
+    labs = machine.folder(machine.instructor) / "deep-learning-cases" / "labs" / "release"
+    done = machine.as_user(machine.instructor, "cp", "-r", labs, outbound)
+    assert done.returncode == 0, done.stderr
+
+
+def main() -> int:
+    """0 if everything held; 1 with the failed step; 2 where no classroom can be held."""
+    parser = argparse.ArgumentParser(prog="python -m tests.classroom", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="one student, no browser")
+    parser.add_argument("--students", type=int, default=10, metavar="N", help="how many start at once (default 10)")
+    parser.add_argument("--prepare", action="store_true", help="make or renew the hub's environment first")
+    parser.add_argument("--clear", action="store_true", help="only remove what a killed run has left behind")
+    args = parser.parse_args()
+    if args.clear:
+        clear(HOME)
+        return 0
+    if args.prepare:
+        prepare_environment()
+    if (reason := missing()) is not None:
+        print(reason, file=sys.stderr)
+        return 2
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for old in KEPT.iterdir():
+        old.unlink()
+    step, began, failed = Steps(), time.monotonic(), False
+    try:
+        short(step) if args.short else whole(step, args.students)
+    except Exception:
+        failed = True
+        traceback.print_exc()
+    remains = left_behind()
+    facts = {"steps": step.done, "seconds": round(time.monotonic() - began, 1), "left_behind": remains}
+    (KEPT / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
+    print(f"{len(step.done)} steps in {facts['seconds']} s; left behind: {remains or 'nothing'}; pictures in {KEPT}")
+    return 1 if failed or remains else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
