@@ -4,6 +4,7 @@ A record that does is consistent, no more: nothing in a file shows that times we
 a network's.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from deep_learning_cases import files, predictions, schemas
 from deep_learning_cases.comparison_claims import claims_of
 from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
-from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError
 from deep_learning_cases.evidence import read_regular
 from deep_learning_cases.expectation import TEXT, Close, Rule, compare, is_number, one_line
 
@@ -28,6 +29,7 @@ CONTAINER_BYTES = 8192
 """How much a saved file and the same state_dict in memory may differ: members' names in the zip around them."""
 MODELS = "models"
 MAX_MODEL_BYTES = 64 * 1024 * 1024
+MOST_CLASSES = 1000
 SHOWN_VIOLATIONS = 3
 
 Json = dict[str, Any]
@@ -40,12 +42,12 @@ def problems(record: Any, folder: Path) -> list[Problem]:
     found = schemas.violations(record, "quantization")
     if found:
         return found[:SHOWN_VIOLATIONS]
-    found = [*_too_little(record), *_runs(record)]
+    found = list(_too_little(record)) or list(_runs(record))
     if found:
         return found
     try:
         expected = recomputed(record)
-    except (DeepLearningCasesError, ArithmeticError, LookupError, ValueError) as error:
+    except (DeepLearningCasesError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         return [("", f"cannot be computed again: {one_line(error)}")]
     for key in ("summary", "speed", "memory", "claims"):
         found += compare(record[key], _loose(expected[key]), f"/{key}")
@@ -89,6 +91,8 @@ def _too_little(record: Json) -> Iterator[Problem]:
     for key, least in (("rounds", LEAST_ROUNDS), ("warmups", LEAST_WARMUPS), ("iterations", LEAST_ITERATIONS)):
         if method[key] < least:
             yield f"/methodology/{key}", f"is {method[key]}: expected at least {least}"
+    if method["rounds"] > len(record["runs"]):
+        yield "/runs", f"are {len(record['runs'])}: expected at least one in each of {method['rounds']} rounds"
     missing = [str(batch) for batch in BATCHES if batch not in method["batch_sizes"]]
     if missing:
         yield "/methodology/batch_sizes", f"lack {' and '.join(missing)}"
@@ -116,9 +120,10 @@ def _runs(record: Json) -> Iterator[Problem]:
     configs = list(record["configs"])
     order = [configs if number % 2 else configs[::-1] for number in range(1, method["rounds"] + 1)]
     yield from compare(method["order"], order, "/methodology/order")
-    turns = list(_turns(record, order))
+    # No further than there are runs: a file may claim any number of threads.
+    turns = list(itertools.islice(_turns(record, order), len(runs) + 1))
     if len(runs) != len(turns):
-        yield "/runs", f"are {len(runs)}: expected {len(turns)}, one process for each version, thread count and round"
+        yield "/runs", f"are {len(runs)}: expected one process for each version, thread count and round"
     for index, (run, turn) in enumerate(zip(runs, turns, strict=False)):
         yield from compare({key: run[key] for key in turn}, turn, f"/runs/{index}")
         for key, count in (("samples_us", method["iterations"]), ("warmups_us", method["warmups"])):
@@ -150,6 +155,8 @@ def _series(series: Json, count: int, batches: list[int], pointer: str) -> Itera
 
 def _from_predictions(predicted: list[int], labels: Any, classes: list[str]) -> Json:
     """As :func:`predictions.accuracy` counts; top-5 needs the logits, which the record does not hold."""
+    if len(classes) > MOST_CLASSES:
+        raise EvidenceError(f"there are {len(classes)} classes: expected at most {MOST_CLASSES}")
     one_hot = np.eye(len(classes), dtype=np.float32)[np.array(predicted)]
     return predictions.accuracy(one_hot, labels, classes)
 

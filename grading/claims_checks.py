@@ -15,7 +15,7 @@ from grading.items import COMPARISON_ITEMS, ItemResult
 __all__ = ["CHECK", "judge", "judge_folder", "unreadable"]
 
 CHECK = "deep_learning_cases.claims_record:check"
-CLAIMS = 4
+FILE, CLAIMS = "claims.json", 4
 
 PRAISE = {
     "comparison_record": (
@@ -43,13 +43,15 @@ def judge(findings: Sequence[Mapping[str, Any]]) -> list[ItemResult]:
 
 def _share(found: Sequence[Mapping[str, Any]]) -> float:
     """1 without findings; a quarter less for each claim that has one; 0 for a finding about the whole."""
-    claims = {_claim(str(finding.get("pointer", ""))) for finding in found}
-    return 0.0 if None in claims else 1 - len(claims) / CLAIMS
+    claims = {_claim(finding) for finding in found}
+    return 0.0 if None in claims else 1 - min(len(claims), CLAIMS) / CLAIMS
 
 
-def _claim(pointer: str) -> str | None:
-    parts = pointer.split("/")
-    return parts[2] if len(parts) > 3 and parts[1] == "claims" else None
+def _claim(finding: Mapping[str, Any]) -> str | None:
+    """The claim that a finding is about, None if it is about the whole."""
+    parts = str(finding.get("pointer", "")).split("/")
+    named = finding.get("file") == FILE and len(parts) > 2 and parts[1] == "claims"
+    return parts[2] if named else None
 
 
 def judge_folder(folder: str | Path, box: Any) -> list[ItemResult]:

@@ -1,0 +1,317 @@
+"""The notebook of the quantization lab: the reference earns everything, the blank nothing, no answer is given away."""
+
+import ast
+import contextlib
+import json
+import os
+import re
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from grading import build
+from grading.items import COMPARISON_ITEMS, PER_CLASS_ITEMS
+from grading.judges import judged_outside
+from grading.masters_format import read_master
+from tests.grading import quantization_evidence
+
+NAME = "compare_quantized"
+LABS = build.LABS / "quantization"
+MASTER = build.MASTERS / "quantization" / f"{NAME}.py"
+CASES = Path(__file__).parent / "cases" / "per_class"
+AUTOMATIC = PER_CLASS_ITEMS | COMPARISON_ITEMS
+SEED = "a seed for the tests only"
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory) -> Path:
+    course = tmp_path_factory.mktemp("source")
+    build.write_source("quantization", course)
+    return course / "source" / "quantization"
+
+
+@pytest.fixture(scope="session")
+def made_up(tmp_path_factory) -> Path:
+    return quantization_evidence.make(tmp_path_factory.mktemp("made-up") / "evidence")
+
+
+def _cells(folder: Path) -> list[dict]:
+    return json.loads((folder / f"{NAME}.ipynb").read_text())["cells"]
+
+
+def _text(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def _role(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+# What the lab holds, and what not
+
+
+def test_the_lab_is_built_from_its_master(tmp_path):
+    (fresh,) = build.build_labs("quantization", tmp_path)
+    assert (LABS / fresh.name).read_bytes() == fresh.read_bytes(), "run `python -m grading build`"
+
+
+def test_the_items_and_points_and_their_judges():
+    roles = [_role(cell) for cell in _cells(LABS)]
+    assert {r["grade_id"]: r["points"] for r in roles if r.get("grade")} == AUTOMATIC | {"review_answer": 4}
+    assert all(judged_outside(item) for item in AUTOMATIC)
+    assert not judged_outside("review_answer")
+
+
+def test_the_first_cell_is_the_title():
+    assert _text(_cells(LABS)[0]).startswith("# Which int8")
+
+
+def test_cells_that_measure_draw_or_judge_evidence_are_marked_and_locked():
+    slow = re.compile(
+        r"comparison\.compare|digits\.|plt\.subplots|picture|nothing_found|claims_record|record\[\"memory"
+    )
+    for cell in _cells(LABS):
+        if cell["cell_type"] == "code" and not _role(cell).get("solution") and slow.search(_text(cell)):
+            assert cell["metadata"].get("deep_learning_cases") == {"measures": True}, _text(cell)
+        if "deep_learning_cases" in cell["metadata"]:
+            assert _role(cell)["locked"]
+
+
+def _solution_lines(cell: dict) -> set[str]:
+    if not _role(cell).get("solution"):
+        return set()
+    text = _text(cell)
+    if cell["cell_type"] == "code":
+        text = "\n".join(re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, flags=re.DOTALL))
+    return {line.strip() for line in text.splitlines() if len(line.strip()) > 6}
+
+
+def test_the_lab_holds_no_line_of_a_solution_and_a_stub_for_each(source):
+    lab, answers = _cells(LABS), _cells(source)
+    shown = {line.strip() for cell in lab for line in _text(cell).splitlines()}
+    said_anyway = {"claims = {", "for batch_size in (1, 32):"}
+    assert set().union(*map(_solution_lines, answers)) & shown <= said_anyway
+    for blank, answer in zip(lab, answers, strict=True):
+        assert blank["id"] == answer["id"]
+        if _role(answer).get("solution"):
+            assert _solution_lines(answer)
+            assert re.search(r"NotImplementedError|YOUR ANSWER HERE", _text(blank))
+        else:
+            assert _text(blank) == _text(answer)
+
+
+def test_the_lab_imports_the_public_library_only():
+    allowed = {
+        "deep_learning_cases", "json", "pathlib", "inspect", "shutil", "numpy", "matplotlib", "IPython", "torch",
+    }  # fmt: skip
+    for cell in _cells(LABS):
+        if cell["cell_type"] == "code":
+            for node in ast.walk(ast.parse(_text(cell))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) else []
+                assert {name.split(".")[0] for name in names} <= allowed
+
+
+def test_every_figure_has_labelled_axes_and_words():
+    for cell in _cells(LABS):
+        if "plt.subplots" in _text(cell):
+            assert all(part in _text(cell) for part in ("show(figure", "xlabel=", "ylabel=", "in_words"))
+
+
+def test_every_word_of_a_hidden_seed_or_answer_stays_out():
+    text = (LABS / f"{NAME}.ipynb").read_text()
+    assert not re.search(r"import grading|per_class_questions|fixtures|BEGIN SOLUTION", text)
+
+
+# The visible examples, without a kernel
+
+
+def _visible(source: Path, function: str) -> dict[str, str]:
+    """What each visible test says to one function: item -> message, empty for a pass."""
+    import numpy as np
+
+    space: dict = {"np": np}
+    said = {}
+    for cell in _cells(source):
+        name = _role(cell).get("grade_id")
+        if name == "visible_examples":
+            exec(_text(cell), space)
+        elif name == "per_class_accuracy":
+            exec(function, space)
+        elif name in PER_CLASS_ITEMS:
+            try:
+                with contextlib.redirect_stdout(None), np.errstate(all="ignore"):
+                    exec(_text(cell), space)
+                said[name] = ""
+            except Exception as error:
+                said[name] = f"{type(error).__name__}: {error}"
+    assert said.keys() == PER_CLASS_ITEMS.keys()
+    return said
+
+
+def test_the_reference_passes_the_visible_examples(source):
+    (reference,) = [_text(c) for c in _cells(source) if _role(c).get("grade_id") == "per_class_accuracy"]
+    assert set(_visible(source, reference).values()) == {""}
+
+
+@pytest.mark.parametrize("case", sorted((CASES / "correct").glob("*.py")), ids=lambda case: case.stem)
+def test_every_correct_style_passes_the_visible_examples(source, case):
+    assert set(_visible(source, case.read_text()).values()) == {""}
+
+
+@pytest.mark.parametrize("case", sorted((CASES / "mistaken").glob("*.py")), ids=lambda case: case.stem)
+def test_a_mistake_fails_a_visible_example_with_one_line(source, case):
+    said = [message for message in _visible(source, case.read_text()).values() if message]
+    assert said
+    assert all("\n" not in message for message in said)
+
+
+def test_the_blank_passes_no_visible_example(source):
+    (blank,) = [_text(c) for c in _cells(LABS) if _role(c).get("grade_id") == "per_class_accuracy"]
+    assert all(_visible(source, blank).values())
+
+
+# Grading, in the sandbox
+
+
+@pytest.fixture(scope="module")
+def box():
+    from grading.sandbox import IsolationUnavailable, Limits, open_box
+
+    try:
+        with open_box(Limits()) as opened:
+            yield opened
+    except IsolationUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+def _graded(notebook: dict, evidence: Path | None, box, folder: Path) -> dict:
+    from grading.runner import grade_submission
+    from grading.skeleton import skeleton_of
+
+    course = folder / "course"
+    build.write_source("quantization", course)
+    skeleton = skeleton_of(course / "source" / "quantization" / f"{NAME}.ipynb")
+    submitted = folder / "submitted"
+    submitted.mkdir()
+    (submitted / f"{NAME}.ipynb").write_text(json.dumps(notebook))
+    if evidence is not None:
+        shutil.copytree(evidence, submitted / "evidence")
+    job = {
+        "assignment": "quantization",
+        "student": "somebody",
+        "folder": str(submitted),
+        "skeletons": {NAME: skeleton},
+        "seed": SEED,
+    }
+    return grade_submission(job, box)["notebooks"][NAME]
+
+
+def _notebook(folder: Path) -> dict:
+    return json.loads((folder / f"{NAME}.ipynb").read_text())
+
+
+@pytest.mark.slow
+def test_the_reference_earns_every_automatic_point_in_the_sandbox(source, made_up, box, tmp_path):
+    graded = _graded(_notebook(source), made_up, box, tmp_path)
+    assert graded["scores"] == AUTOMATIC, graded["items"]
+    assert graded["stopped"] is None
+
+
+@pytest.mark.slow
+def test_the_blank_earns_nothing_even_beside_a_whole_record(made_up, box, tmp_path):
+    evidence = Path(shutil.copytree(made_up, tmp_path / "evidence"))
+    (evidence / "claims.json").unlink()
+    graded = _graded(_notebook(LABS), evidence, box, tmp_path)
+    assert graded["scores"] == dict.fromkeys(AUTOMATIC, 0.0), graded["items"]
+
+
+@pytest.mark.slow
+def test_points_belong_to_their_own_item_in_the_sandbox(source, made_up, box, tmp_path):
+    notebook = _notebook(source)
+    mistaken = (CASES / "mistaken" / "precision.py").read_text()
+    for cell in notebook["cells"]:
+        if _role(cell).get("grade_id") == "per_class_accuracy":
+            cell["source"] = mistaken
+    evidence = Path(shutil.copytree(made_up, tmp_path / "evidence"))
+    record = json.loads((evidence / "quantization.json").read_text())
+    record["runs"][0]["samples_us"]["1"][0] = 1e6
+    (evidence / "quantization.json").write_text(json.dumps(record))
+    graded = _graded(notebook, evidence, box, tmp_path)
+    by_id = {item["id"]: item for item in graded["items"]}
+    assert by_id["per_class_values"]["mistake"] == "precision"
+    assert {item: by_id[item]["points"] for item in AUTOMATIC} == {
+        "per_class_values": 0, "per_class_empty": 0, "per_class_manners": 0,
+        "comparison_record": 0, "claims_verdicts": 4, "claims_evidence": 0, "claims_scope": 2,
+    }  # fmt: skip
+
+
+# The notebook in a kernel, top to bottom
+
+
+def _execute(notebooks: Path, folder: Path) -> dict[str, list]:
+    import nbformat
+    from nbclient import NotebookClient
+
+    shutil.copy(notebooks / f"{NAME}.ipynb", folder)
+    notebook = nbformat.read(folder / f"{NAME}.ipynb", as_version=4)
+    client = NotebookClient(
+        notebook, timeout=400, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(folder)}}
+    )
+    backend = "module://matplotlib_inline.backend_inline"
+    client.execute(env={**os.environ, "PYTHONPATH": str(build.COURSE.parent), "MPLBACKEND": backend})
+    return {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def _errors(outputs: list) -> list[str]:
+    return [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"]
+
+
+@pytest.fixture(scope="session")
+def finished(source, tmp_path_factory) -> tuple[Path, dict]:
+    """The source notebook run as a diligent student would, measuring included."""
+    folder = tmp_path_factory.mktemp("finished")
+    return folder, _execute(source, folder)
+
+
+@pytest.mark.slow
+def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
+    from deep_learning_cases import claims_record
+    from grading.claims_checks import judge
+
+    folder, outputs = finished
+    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert {item: outputs[item] for item in AUTOMATIC} == {item: [] for item in AUTOMATIC}
+    items = judge([asdict(finding) for finding in claims_record.check(folder / "evidence")])
+    assert {item.id: item.points for item in items} == COMPARISON_ITEMS
+    for cell, shown in outputs.items():
+        if cell.startswith("check_"):
+            text = "".join(o.text for o in shown if o.output_type == "stream")
+            assert text, cell
+            assert "Not yet" not in text, (cell, text)
+
+
+@pytest.mark.slow
+def test_figures_are_shown_with_their_text_alternative(finished):
+    _, outputs = finished
+    images = [o for shown in outputs.values() for o in shown if "image/png" in o.get("data", {})]
+    assert len(images) == 4
+    assert all(len(image.metadata["image/png"]["alt"]) > 60 for image in images)
+
+
+@pytest.mark.slow
+def test_running_the_blank_over_a_whole_record_passes_nothing(finished, tmp_path):
+    folder, _ = finished
+    shutil.copytree(folder / "evidence", tmp_path / "evidence")
+    (tmp_path / "evidence" / "claims.json").unlink()
+    outputs = _execute(LABS, tmp_path)
+    assert {item for item in AUTOMATIC if not _errors(outputs[item])} == set()
+    assert not (tmp_path / "evidence" / "claims.json").exists()
+
+
+def test_the_master_reads_as_a_notebook():
+    assert len(read_master(MASTER).cells) > 50
