@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from deep_learning_cases import __version__
-from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
+from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError, MissingDependencyError
 
 __all__ = ["main"]
 
@@ -68,6 +68,10 @@ def _explain(error: Exception) -> int:
     if isinstance(error, OSError):
         place = error.filename or "the system"
         return _fail(f"{place}: {error.strerror or error}; check the path, rights and space", 1)
+    if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] != __package__:
+        package = {"sklearn": "scikit-learn"}.get(top := error.name.split(".")[0], top)
+        needed = f"{package} is not installed: this command needs it; install it with: pip install {package}"
+        return _fail(needed, MissingDependencyError.exit_code)
     if isinstance(error, MemoryError):
         return _fail("not enough memory for this command: expected about 1 GB free; close other programs", 1)
     raise error

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases import artefacts, data, files, machine, regression, stats
-from deep_learning_cases.errors import EvidenceError, FileError, InputError
+from deep_learning_cases.errors import EvidenceError, FileError, InputError, MissingDependencyError
 from deep_learning_cases.expectation import Rule, is_number, look, one_line, unknown
 
 __all__ = [
@@ -264,9 +264,14 @@ def summary_of(record: Any, model: str, batch_size: int) -> dict[str, Any] | Non
 
 
 def attempt(action: Callable[[], Any]) -> tuple[Any, str]:
-    """Run ``action`` on a file that somebody handed in: whatever it raises becomes words."""
+    """Run ``action`` on a file that somebody handed in: whatever it raises becomes words.
+
+    Only a package that is not installed here is raised on: that says nothing about the file.
+    """
     try:
         return action(), ""
+    except (ModuleNotFoundError, MissingDependencyError):
+        raise
     except Exception as error:
         # ONNX Runtime, protobuf and zipfile each have their own family of failures for damaged input.
         return None, one_line(error)

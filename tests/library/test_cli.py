@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,3 +211,27 @@ def test_closed_streams_are_no_defect_and_take_no_file(closed, code, evidence):
     assert "Traceback" not in done.stdout + done.stderr
     del before["release.json"]
     assert {path.name: path.read_bytes() for path in evidence.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "command"),
+    [
+        ("onnx", "onnx", "check"),
+        ("onnxruntime", "onnxruntime", "check"),
+        ("jsonschema", "jsonschema", "check"),
+        ("matplotlib", "matplotlib", "report"),
+        ("sklearn", "scikit-learn", "build"),
+    ],
+)
+def test_a_missing_package_is_named_and_no_file_is_blamed(module, package, command, real_evidence, tmp_path):
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError('No module named {module}', name='{module}')")
+    folder = real_evidence if command == "check" else shutil.copytree(real_evidence, tmp_path / "evidence")
+    done = subprocess.run(
+        [sys.executable, "-m", "deep_learning_cases.cli", command, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(cli.__file__).parents[1])])},
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert f"pip install {package}" in done.stderr
