@@ -41,7 +41,21 @@ def course_config(root: Path) -> Any:
 
     config = Config()
     configure(config)
+    config.Exchange.merge(_exchange_of_this_machine())
     if (root / "nbgrader_config.py").is_file():
         config.merge(PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
     config.CourseDirectory.root = str(root)
     return config
+
+
+def _exchange_of_this_machine() -> Any:
+    """Where the exchange is, as nbgrader itself would find it: from ``nbgrader_config.py`` in Jupyter's folders."""
+    from jupyter_core.paths import jupyter_config_path
+    from traitlets.config import Config
+    from traitlets.config.loader import PyFileConfigLoader
+
+    exchange = Config()
+    for folder in reversed(jupyter_config_path()):
+        if Path(folder, "nbgrader_config.py").is_file():
+            exchange.merge(PyFileConfigLoader("nbgrader_config.py", path=folder).load_config().Exchange)
+    return exchange

@@ -51,8 +51,10 @@ def checkout(tmp_path) -> Path:
 
 def test_the_tree_holds_library_labs_and_settings_and_nothing_else(tree):
     tops = {path.name for path in tree.iterdir()}
-    assert tops == {"binder", "deep_learning_cases", "deploy", "labs", "pyproject.toml", "README.md", "LICENSE"}
+    files = {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
+    assert tops == {"binder", "deep_learning_cases", "deploy", "docs", "labs"} | files
     assert {path.name for path in (tree / "deploy").iterdir()} == {"student"}
+    assert {path.name for path in (tree / "docs").iterdir()} == {"students.md", "images"}
     labs = {path.relative_to(tree / "labs").as_posix() for path in (tree / "labs").rglob("*") if path.is_file()}
     assert labs >= {f"release/{name}.ipynb" for name in ("step1_to_6_prepare", "step7_latency_stats", "step8_release")}
     assert {Path(name).suffix for name in labs} == {".ipynb"}
@@ -169,7 +171,7 @@ def test_the_build_script_installs_the_library_and_finds_the_notebooks(tree, tmp
     assert found.stdout.strip() == str(tmp_path / "venv/share/deep_learning_cases/labs")
     assert (tmp_path / "venv/etc/jupyter/jupyter_server_config.json").is_file()
     left = {path.name for path in (tmp_path / "image").iterdir()}
-    assert left == {"binder", "labs", "README.md", "LICENSE"}
+    assert left == {"binder", "docs", "labs", "README.md", "LICENSE"}
 
 
 # The environment
