@@ -44,8 +44,8 @@ def quantize_graph(content: bytes, calibration_images: NDArray[np.float32], max_
     with files.scratch_folder() as folder, _quiet():
         try:
             quantized = _quantize(content, calibration_images, folder)
-        except OSError:
-            raise
+        except (OSError, ModuleNotFoundError):
+            raise  # of the folder or of the installation, not of the model
         except Exception as error:  # the quantizer raises whatever its parts raise
             reason = " ".join(str(error).split())[:120] or type(error).__name__
             raise ModelError(f"the model cannot be quantized ({reason}): expected a float32 classifier") from error

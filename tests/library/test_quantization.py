@@ -92,3 +92,12 @@ def test_what_the_quantizer_cannot_do_is_one_clear_error(fp32, random_images, mo
     monkeypatch.setattr(ort, "quantize_static", fail)
     with pytest.raises(ModelError, match=r"cannot be quantized \(no way\)"):
         quantization.quantize_static(fp32, random_images)
+
+
+def test_a_missing_runtime_is_no_fault_of_the_model(monkeypatch):
+    def missing(*_):
+        raise ModuleNotFoundError("No module named 'onnxruntime'", name="onnxruntime")
+
+    monkeypatch.setattr(quantization, "_quantize", missing)
+    with pytest.raises(ModuleNotFoundError, match="onnxruntime"):
+        quantization.quantize_graph(b"", np.zeros((1, 1, 8, 8), np.float32), 1000)
