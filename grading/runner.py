@@ -17,6 +17,7 @@ from grading.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_noteboo
 from grading.sanitise import clean_outputs
 from grading.stage import read_file
 from grading.tests_inside import INSIDE, judge_inside
+from grading.untouched import UNTOUCHED, is_untouched
 from grading.verdict_cells import put_message, put_verdict
 
 __all__ = ["RESULT_SCHEMA", "grade_submission"]
@@ -91,7 +92,10 @@ def _run_and_judge(
         found, remarks = judge.judge(questions, run, _student_source(notebook))
         items += found
         flags += [_as_dict(flag) for flag in remarks]
-    items += evidence.items(wanted)
+    if is_untouched(skeleton, notebook):
+        items += [_zero(cell, UNTOUCHED) for cell in _automatic_cells(skeleton) if _from_evidence(cell)]
+    else:
+        items += evidence.items(wanted)
     known = {item.id for item in items}
     for cell in notebook["cells"]:
         if skeletons.is_automatic(cell) and cell["metadata"]["nbgrader"]["grade_id"] not in known:
@@ -162,6 +166,10 @@ def _measures(cell: Json) -> bool:
 
 def _judged_outside(cell: Json) -> bool:
     return skeletons.is_automatic(cell) and judged_outside(cell["metadata"]["nbgrader"]["grade_id"])
+
+
+def _from_evidence(cell: Json) -> bool:
+    return any(cell["metadata"]["nbgrader"]["grade_id"] in judge.items for judge in FOLDER_JUDGES)
 
 
 def _own(cell: Json) -> bool:

@@ -1,0 +1,40 @@
+"""Whether anything in a notebook is the student's own: evidence beside an untouched notebook earns nothing.
+
+Evidence is a folder that can be copied from a neighbour.  Whoever wrote no answer has not done the work that it shows,
+and a notebook that was never saved should say so instead of giving half of the points.
+"""
+
+from typing import Any
+
+__all__ = ["UNTOUCHED", "is_untouched"]
+
+UNTOUCHED = (
+    "No answer in this notebook has been written, so the evidence beside it earns nothing here. Was the notebook saved "
+    "before it was handed in?"
+)
+
+Cell = dict[str, Any]
+
+
+def is_untouched(skeleton: dict[str, Any], notebook: dict[str, Any]) -> bool:
+    """True if a rebuilt notebook asks for answers and holds none: comments and empty lines are no answer."""
+    asked = {cell["id"]: cell for cell in skeleton["cells"] if _is_solution(cell)}
+    known = {cell["id"] for cell in skeleton["cells"]}
+    for cell in notebook["cells"]:
+        if cell["id"] in asked and _meaning(cell) != _meaning(asked[cell["id"]]):
+            return False
+        if cell["id"] not in known and cell["cell_type"] == "code" and _meaning(cell):
+            return False
+    return bool(asked)
+
+
+def _is_solution(cell: Cell) -> bool:
+    return bool((cell.get("metadata", {}).get("nbgrader") or {}).get("solution"))
+
+
+def _meaning(cell: Cell) -> str:
+    """What a cell says, apart from its layout; not parsed, because hostile source can bring a parser down."""
+    lines = cell["source"].split("\n")
+    if cell["cell_type"] == "code":
+        lines = [line for line in lines if not line.lstrip().startswith("#")]
+    return " ".join(" ".join(lines).split())
