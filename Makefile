@@ -6,13 +6,14 @@ READY := $(VENV)/.ready
 EVIDENCE ?= evidence
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab grade bench clean packages
+.PHONY: help setup run test lab grade classroom bench clean packages browser
 
 help:
 	@echo "make run    the release lab from data to report, then a sample class graded"
 	@echo "make test   linters, types, layer order and tests"
 	@echo "make lab    JupyterLab on the student notebooks, in a work folder"
 	@echo "make grade  build a sample class and grade it"
+	@echo "make classroom  a course in a real JupyterHub and browser (root, Debian)"
 	@echo "make bench  the side-by-side measurements of benchmarks/"
 	@echo "make clean  remove what the commands made"
 
@@ -45,6 +46,15 @@ lab: $(READY)
 
 grade: $(READY) packages
 	$(BIN)/python -m grading sample
+
+# A browser and the hub's proxy are Debian's; the hub itself gets an environment outside any private home.
+browser:
+	@{ [ -x /usr/bin/chromium ] && command -v npm >/dev/null; } || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium npm python3-venv >/dev/null; }; } \
+	  || { echo "a classroom needs chromium, npm and python3-venv: apt-get install chromium npm python3-venv"; exit 1; }
+
+classroom: $(READY) packages browser
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[classroom]'
+	$(BIN)/python -m tests.classroom --prepare
 
 bench: $(READY) packages
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'

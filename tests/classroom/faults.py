@@ -133,9 +133,8 @@ def server_killed(machine: Machine, hub: Hub, user: str) -> str:
     record = folder / "evidence" / "benchmark.json"
     measured = record.read_bytes()
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path != record}
-    source = (
-        "from deep_learning_cases import bench\nbench.run('release/evidence', rounds=9, repetitions=400)\nprint('done')"
-    )
+    many = "rounds=9, repetitions=400"
+    source = f"from deep_learning_cases import bench\nbench.run('release/evidence', {many})\nprint('done')"
     hub.start_server(user)
     said: dict[str, str] = {}
     thread = threading.Thread(target=lambda: said.update(_patient(hub, user, source)))

@@ -1,6 +1,7 @@
 """The machine of a classroom: what it needs, its UNIX users and folders, and how all of it goes away again."""
 
 import contextlib
+import fcntl
 import grp
 import json
 import os
@@ -82,6 +83,11 @@ class Machine:
         self.passwords = {user: secrets.token_urlsafe(12) for user in (*self.students, self.instructor)}
 
     def __enter__(self) -> "Machine":
+        self._lock = (self.home / ".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit(f"another classroom is being held at {self.home}: wait for its end") from None
         clear(self.home)
         try:
             self._make()
@@ -92,6 +98,7 @@ class Machine:
 
     def __exit__(self, *_error: object) -> None:
         clear(self.home)
+        self._lock.close()
 
     def _make(self) -> None:
         self.run.mkdir(mode=0o755)
