@@ -540,7 +540,6 @@ refuses([12.0, float("nan")], 1, "a time that is not a number")
 refuses([12.0, float("inf")], 1, "an endless time")
 refuses([12.0], 0, "a batch of no images")
 refuses([12.0], -1, "a batch of -1 images")
-refuses([12.0], 2.5, "a batch of two and a half images")
 
 # %% [markdown]
 # ## Your function, your samples
