@@ -318,6 +318,8 @@ def _check(arguments: argparse.Namespace) -> int:
     elif not findings:
         print(f"{path}: the files hang together and the numbers follow from the raw samples.")
         print("That does not prove that the times were really measured, nor does it hold for another machine.")
+        if path.is_file():
+            print("Who packed it is unknown: run its programs only if you trust whoever gave it to you.")
     return _print_findings(findings, arguments.json)
 
 

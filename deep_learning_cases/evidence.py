@@ -16,7 +16,7 @@ from typing import Any
 
 from deep_learning_cases import artefacts, data, files, machine, regression, stats
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MissingDependencyError
-from deep_learning_cases.expectation import Rule, is_number, look, one_line, unknown
+from deep_learning_cases.expectation import Digest, Rule, is_number, look, one_line, unknown
 
 __all__ = [
     "AREAS",
@@ -189,7 +189,9 @@ class Evidence:
 
     def sha256(self, name: str) -> Any:
         """The file's hash, or a rule that accepts nothing where there is no file."""
-        return files.sha256_bytes(self.contents[name]) if name in self.contents else self._unknown(name)
+        if name not in self.contents:
+            return self._unknown(name)
+        return Digest.known(files.sha256_bytes(self.contents[name]), name)
 
     def size(self, name: str) -> Any:
         return len(self.contents[name]) if name in self.contents else self._unknown(name)

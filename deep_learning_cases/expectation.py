@@ -13,7 +13,7 @@ from typing import Any
 
 __all__ = [
     "COUNT", "NOT_NEGATIVE", "OBJECT", "POSITIVE", "TEXT", "TIME",
-    "Close", "Maybe", "Rule",
+    "Close", "Digest", "Maybe", "Rule",
     "compare", "is_number", "look", "one_line", "shown", "unknown",
 ]  # fmt: skip
 
@@ -35,6 +35,19 @@ class Close:
 
     value: float
     tolerance: float
+
+
+class Digest(str):
+    """A file's SHA-256 that remembers which file it is of, so that a message can name it."""
+
+    __slots__ = ("of",)
+    of: str
+
+    @classmethod
+    def known(cls, hexadecimal: str, of: str) -> "Digest":
+        digest = cls(hexadecimal)
+        digest.of = of
+        return digest
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,9 @@ def _agrees(stated: Any, expected: Any) -> bool:
         return expected.accepts(stated)
     if isinstance(expected, Close):
         return is_number(stated) and abs(stated - expected.value) <= expected.tolerance * max(1.0, abs(expected.value))
-    if isinstance(expected, bool) or expected is None or isinstance(expected, str):
+    if isinstance(expected, str):
+        return isinstance(stated, str) and stated == expected
+    if isinstance(expected, bool) or expected is None:
         return type(stated) is type(expected) and bool(stated == expected)
     return is_number(stated) and bool(stated == expected)
 
@@ -101,6 +116,8 @@ def _words(expected: Any) -> str:
         return expected.expectation
     if isinstance(expected, Close):
         return shown(expected.value)
+    if isinstance(expected, Digest):
+        return f"{shown(str(expected))}, the SHA-256 of {expected.of} as it is now"
     if isinstance(expected, dict):
         return f"an object with {', '.join(expected)}"
     return f"an array of {len(expected)}" if isinstance(expected, list) else shown(expected)

@@ -200,7 +200,8 @@ Repeat:     python reproduce.py again NEW_FOLDER   (trains with PyTorch and meas
 
 Install first what requirements.txt names, with Python 3.11 or newer.  Data and models should come out with the same
 SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes show
-that the files belong together, not that anybody measured the times.
+that the files belong together, not that anybody measured the times, nor who packed them: run the programs in here
+only if you trust whoever gave you this package.
 """
 
 _REPRODUCE = '''\

@@ -283,3 +283,11 @@ def test_checking_changes_nothing(evidence, tmp_path):
     shutil.copytree(evidence, copy)
     release.check(evidence)
     assert {p.name: p.read_bytes() for p in evidence.iterdir()} == {p.name: p.read_bytes() for p in copy.iterdir()}
+
+
+def test_a_changed_file_is_called_by_its_name(evidence):
+    model = evidence / "model_int8.onnx"
+    model.write_bytes(model.read_bytes() + b"\0")
+    messages = [str(one) for one in release.check(evidence) if one.pointer == "/models/int8/sha256"]
+    assert messages
+    assert all("the SHA-256 of model_int8.onnx as it is now" in message for message in messages)
