@@ -728,6 +728,7 @@ nothing_found("claims_scope")
 # %% locked="pack_evidence" measures=true
 import shutil
 
-from IPython.display import FileLink
+from IPython.display import HTML
 
-FileLink(Path(shutil.make_archive("quantization-evidence", "zip", EVIDENCE)).name)
+package = Path(shutil.make_archive("quantization-evidence", "zip", ".", EVIDENCE)).name
+HTML(f'<a href="{package}" download>{package}</a>')
