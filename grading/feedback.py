@@ -53,8 +53,11 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
         with shared(coursedir.db_url):
             SafeGenerateFeedback(coursedir=coursedir, config=config, force=force).start()
     except NbGraderException as error:
+        without = [folder.parent.name for folder in folders if _has_no_page(course, folder)]
+        who = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
         raise FileError(
-            f"feedback is not complete ({error}): expected a page a notebook; grade again, then --force"
+            f"feedback is not complete ({f'none for {who}' if who else error}): expected a page a notebook; "
+            "grade again, then --force"
         ) from error
     except Exception as error:
         if type(error).__module__.startswith("sqlalchemy"):
@@ -65,6 +68,11 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
             ) from error
         raise
     return sorted(course.glob(f"feedback/{student}/{assignment}/*.html"))
+
+
+def _has_no_page(course: Path, autograded: Path) -> bool:
+    pages = course / "feedback" / autograded.relative_to(course / "autograded")
+    return any(autograded.glob("*.ipynb")) and not any(pages.glob("*.html"))
 
 
 def release(course: Path, assignment: str, *, student: str = "*") -> None:

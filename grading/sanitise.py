@@ -7,6 +7,7 @@ stored notebook and cleaned again after rendering.
 
 import base64
 import binascii
+import html
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -112,12 +113,12 @@ def clean_outputs(outputs: Iterable[Any]) -> list[dict[str, Any]]:
     return [output for output in cleaned if output is not None]
 
 
-def clean_html(html: str) -> str:
+def clean_html(text: str) -> str:
     """HTML reduced to tags and attributes that cannot act; links only to http(s), mail and places in the page."""
     import bleach
 
     # A style or script element's text would otherwise stay behind as words.
-    html = re.sub(r"(?is)<(script|style)\b.*?(</\1\s*>|\Z)", "", html)
+    text = re.sub(r"(?is)<(script|style)\b.*?(</\1\s*>|\Z)", "", text)
     cleaner = bleach.Cleaner(
         tags=_TAGS,
         attributes=_allowed,
@@ -126,7 +127,7 @@ def clean_html(html: str) -> str:
         strip_comments=True,
     )
     # What is left of a picture from elsewhere is a broken picture.
-    return re.sub(r"<img(?![^>]*\bsrc=)[^>]*>", "", str(cleaner.clean(html)))
+    return re.sub(r"<img(?![^>]*\bsrc=)[^>]*>", "", str(cleaner.clean(text)))
 
 
 def inert_markdown(source: str) -> str:
@@ -145,8 +146,15 @@ def markdown_to_html(source: str) -> str:
     """The filter that feedback and formgrader render Markdown with: nbconvert's own, then :func:`clean_html`."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-    rendered = MarkdownWithMath(renderer=IPythonRenderer(escape=False, exclude_anchor_links=True)).render(source)
-    return clean_html(rendered)
+    class Renderer(IPythonRenderer):
+        """Attachments are not kept, and nbconvert gives up a whole page for a picture that it does not find."""
+
+        def image(self, text: str, url: str, title: str | None = None) -> str:
+            if url.lower().startswith("attachment:"):
+                return html.escape(f"(picture {text or url[11:]}: see the file that was handed in)")
+            return str(super().image(text, url, title))
+
+    return clean_html(MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(source))
 
 
 def is_active_file(name: str) -> bool:
@@ -203,9 +211,9 @@ def _clean_data(data: Any) -> dict[str, str]:
             cleaned[kind] = image
     # A picture says more than the markup that came with it; HTML is kept where it is the only form, for tables.
     if not cleaned and "text/html" in data:
-        html = clean_html(_text(data["text/html"]))
-        if html.strip():
-            cleaned["text/html"] = html
+        markup = clean_html(_text(data["text/html"]))
+        if markup.strip():
+            cleaned["text/html"] = markup
     if "text/plain" in data:
         cleaned["text/plain"] = _text(data["text/plain"])
     elif not cleaned:

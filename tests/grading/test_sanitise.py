@@ -150,3 +150,11 @@ def test_files_a_browser_would_run_are_known(name: str) -> None:
 )
 def test_other_files_are_not(name: str) -> None:
     assert not is_active_file(name)
+
+
+@pytest.mark.parametrize(
+    "source", ["![plot](attachment:plot.png)", "![](ATTACHMENT:x.svg)", "![a][b]\n\n[b]: attachment:c"]
+)
+def test_a_pasted_picture_does_not_cost_the_page(source: str) -> None:
+    """Jupyter keeps a picture that is dropped into a cell as an attachment, which is not taken over."""
+    assert "see the file that was handed in" in markdown_to_html(f"before\n\n{source}\n\nafter")
