@@ -43,9 +43,9 @@ def pictures(record: Record) -> list[Picture]:
 def size_against_speed(record: Record, threads: str) -> Picture:
     """Size of what ships against the median time, one panel per batch size; bars: 95 % interval of the median."""
     batches = [str(size) for size in record["methodology"]["batch_sizes"]]
-    figure, row = panels(len(batches), 3.0 * len(batches) + 0.8, 3.4)
+    figure, side_by_side = panels(len(batches), 3.0 * len(batches) + 0.8, 3.4)
     sentences = []
-    for axes, batch in zip(row, batches, strict=True):
+    for axes, batch in zip(side_by_side, batches, strict=True):
         highest = 0.0
         for name, row in _rows(record, threads, batch).items():
             colour, marker, _ = STYLES[name]
@@ -63,7 +63,7 @@ def size_against_speed(record: Record, threads: str) -> Picture:
             )
         axes.set_title(f"batch {batch}", fontsize=10, color=INK)
         axes.set(xlabel="size, KiB", xlim=(0, None), ylim=(0, highest * 1.12 or 1))
-    row[0].set_ylabel("median, µs per batch")
+    side_by_side[0].set_ylabel("median, µs per batch")
     shared_legend(figure, 6)
     return Picture(
         f"size-against-speed-{threads}", f"Size and speed, {_plural(threads)}",
@@ -110,9 +110,9 @@ def class_changes(record: Record) -> Picture:
 def distributions(record: Record, threads: str) -> Picture:
     """The share of passes that took at most so long, one panel per batch size, on a logarithmic axis."""
     batches = [str(size) for size in record["methodology"]["batch_sizes"]]
-    figure, row = panels(len(batches), 3.0 * len(batches) + 0.8, 3.4)
+    figure, side_by_side = panels(len(batches), 3.0 * len(batches) + 0.8, 3.4)
     sentences = []
-    for axes, batch in zip(row, batches, strict=True):
+    for axes, batch in zip(side_by_side, batches, strict=True):
         for name, row in _rows(record, threads, batch).items():
             samples = sorted(sample for sample in merged_samples(record["runs"], name, threads, batch) if sample > 0)
             colour, marker, line = STYLES[name]
@@ -127,7 +127,7 @@ def distributions(record: Record, threads: str) -> Picture:
         axes.set_title(f"batch {batch}", fontsize=10, color=INK)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
         _plain_log(axes)
-    row[0].set_ylabel("share of passes")
+    side_by_side[0].set_ylabel("share of passes")
     shared_legend(figure, 6)
     return Picture(
         f"distributions-{threads}", f"Distribution of the timings, {_plural(threads)}",

@@ -131,7 +131,7 @@ digits = subjects.load("digits")
 if RECORD.exists() and not json.loads(RECORD.read_text())["partial"]:
     print(RECORD, "is there already and stays as it is.")
 else:
-    comparison.compare(digits, EVIDENCE, comparison.Plan(threads=1), progress=True)
+    comparison.compare(digits, EVIDENCE, comparison.Plan(rounds=3, threads=1), progress=True)
     print(RECORD, "written.")
 
 # %% locked="read_the_record"
