@@ -36,13 +36,11 @@ def _answer(job: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
     }
 
 
-_answer.pid = 1000
-
-
 def make(folder: Path) -> Path:
     """Train for one epoch, quantize, and write ``folder`` with record, models and the claims about ``static``."""
     from deep_learning_cases import claims_record, comparison, subjects
 
+    _answer.pid = 1000
     plan = comparison.Plan(iterations=100, rounds=3, threads=1)
     subject = subjects.load("digits", epochs=1, qat_epochs=1)
     comparison.compare(subject, folder, plan, progress=False, launch=_answer)
