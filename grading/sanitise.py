@@ -9,6 +9,7 @@ import base64
 import binascii
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,60 +17,16 @@ __all__ = ["clean_html", "clean_outputs", "inert_markdown", "is_active_file", "m
 
 MAX_TEXT = 200_000
 MAX_IMAGE_BYTES = 4 * 1024 * 1024
+# Renderers and parsers take time that grows with the square of what is deep or ambiguous.
+MAX_MARKDOWN = 20_000
+MAX_DEPTH = 100
 
 _TAGS = frozenset(
     [
-        "a",
-        "abbr",
-        "b",
-        "blockquote",
-        "br",
-        "caption",
-        "code",
-        "col",
-        "colgroup",
-        "dd",
-        "del",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "i",
-        "img",
-        "ins",
-        "kbd",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "q",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strong",
-        "sub",
-        "summary",
-        "sup",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "tt",
-        "u",
-        "ul",
-        "var",
+        *("a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "details", "div"),
+        *("dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "ol", "p"),
+        *("pre", "q", "s", "samp", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td"),
+        *("tfoot", "th", "thead", "tr", "tt", "u", "ul", "var"),
     ]
 )
 _ATTRIBUTES = {
@@ -84,6 +41,12 @@ _ATTRIBUTES = {
     "pre": ["class"],
     "code": ["class"],
 }
+_CLOSES_ITSELF = frozenset(
+    [
+        *("br", "hr", "img", "wbr", "col", "input", "meta", "link", "p", "li", "dt", "dd", "option"),
+        *("tr", "td", "th", "thead", "tbody", "tfoot"),
+    ]
+)
 _SIGNATURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 # MathJax commands that reach outside their formula: links, styles, classes, ids, further packages.
 _MATHJAX = re.compile(r"\\(?=(?:href|style|class|cssId|require|data|mmlToken|unicode|bbox|Tip|texttip|mathtip)\b)")
@@ -117,6 +80,8 @@ def clean_html(text: str) -> str:
     """HTML reduced to tags and attributes that cannot act; links only to http(s), mail and places in the page."""
     import bleach
 
+    if _is_deep(text):
+        return "(HTML that is nested too deeply is not shown)"
     # A style or script element's text would otherwise stay behind as words.
     text = re.sub(r"(?is)<(script|style)\b.*?(</\1\s*>|\Z)", "", text)
     cleaner = bleach.Cleaner(
@@ -146,6 +111,9 @@ def markdown_to_html(source: str) -> str:
     """The filter that feedback and formgrader render Markdown with: nbconvert's own, then :func:`clean_html`."""
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+    if len(source) > MAX_MARKDOWN:
+        return f"<pre>{html.escape(source)}</pre>"
+
     class Renderer(IPythonRenderer):
         """Attachments are not kept, and nbconvert gives up a whole page for a picture that it does not find."""
 
@@ -165,6 +133,25 @@ def is_active_file(name: str) -> bool:
     suffix = lowered[lowered.rfind(".") :] if "." in lowered else ""
     kind = mimetypes.guess_type(lowered, strict=False)[0] or ""
     return suffix in _ACTIVE_SUFFIXES or bool(_ACTIVE.search(kind))
+
+
+def _is_deep(text: str) -> bool:
+    """Whether more than MAX_DEPTH elements are open at once; those that HTML closes by itself do not count."""
+    opened: Counter[str] = Counter()
+    depth = 0
+    for slash, tag in re.findall(r"<(/?)([a-zA-Z][^\s/>]*)", text):
+        name = tag.lower()
+        if name in _CLOSES_ITSELF:
+            continue
+        if not slash:
+            opened[name] += 1
+            depth += 1
+        elif opened[name]:
+            opened[name] -= 1
+            depth -= 1
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

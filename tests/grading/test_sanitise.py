@@ -158,3 +158,16 @@ def test_other_files_are_not(name: str) -> None:
 def test_a_pasted_picture_does_not_cost_the_page(source: str) -> None:
     """Jupyter keeps a picture that is dropped into a cell as an attachment, which is not taken over."""
     assert "see the file that was handed in" in markdown_to_html(f"before\n\n{source}\n\nafter")
+
+
+def test_html_that_would_take_minutes_to_parse_is_not_parsed() -> None:
+    hostile = "<div>" * 101
+    assert "nested too deeply" in clean_html(hostile)
+    assert "nested too deeply" in clean_html("<b></i>" * 101), "a tag that closes nothing does not count"
+    rows = "<tr><td>1<td>2</tr>" * 500 + "<p>one<p>two<br>" * 500
+    assert "nested too deeply" not in clean_html(f"<table>{rows}</table>" + "<b>x</b>" * 500)
+
+
+def test_very_long_markdown_is_shown_as_text() -> None:
+    page = markdown_to_html("\\begin{a}<b>" * 2000)
+    assert page.startswith("<pre>\\begin{a}&lt;b&gt;")
