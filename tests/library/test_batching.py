@@ -234,7 +234,7 @@ def test_the_figure_has_a_knee_for_every_policy_and_tells_it_in_words():
     for axes in picture.figure.axes:
         assert axes.get_xlabel() == "arrivals per second"
     assert picture.figure.axes[0].get_ylabel() == "p95 of time in system, ms"
-    assert "444.4 for batches up to 1, 2000 for batches up to 8" in picture.alt_text
+    assert "444 for batches up to 1, 2,000 for batches up to 8" in picture.alt_text
     assert "limit of 20 ms" in picture.alt_text
     assert picture.svg().startswith("<svg")
     with pytest.raises(InputError, match="no curves"):

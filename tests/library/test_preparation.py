@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from deep_learning_cases import artefacts, conv, data, engines, files, network, preparation
+from deep_learning_cases import artefacts, data, engines, files, network, numpy_network, preparation
 from deep_learning_cases.errors import FileError, MissingDependencyError, ModelError
 
 FILES = [artefacts.DATA, artefacts.WEIGHTS, artefacts.FP32, artefacts.INT8]
@@ -71,8 +71,8 @@ def test_a_network_that_learned_nothing_is_not_written(tmp_path):
 @pytest.mark.parametrize("off", [0.5, np.nan])
 def test_an_engine_that_disagrees_stops_the_build(tmp_path, monkeypatch, off):
     monkeypatch.setattr(preparation, "LEAST_ACCURACY", 0.0)
-    original = conv.Network.__call__
-    monkeypatch.setattr(conv.Network, "__call__", lambda self, images: original(self, images) + np.float32(off))
+    original = numpy_network.PlannedNetwork.__call__
+    monkeypatch.setattr(numpy_network.PlannedNetwork, "__call__", lambda self, images: original(self, images) + np.float32(off))
     with pytest.raises(ModelError, match="numpy differs from the trained network by"):
         preparation.build(tmp_path / "evidence")
     assert not (tmp_path / "evidence").exists()
