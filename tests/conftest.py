@@ -4,7 +4,12 @@ import os
 import shutil
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No test asserts a speed: on a busy machine an example may take as long as it needs.
+hypothesis.settings.register_profile("without-deadline", deadline=None)
+hypothesis.settings.load_profile("without-deadline")
 
 
 @pytest.fixture(scope="session")

@@ -71,8 +71,9 @@ def test_a_network_that_learned_nothing_is_not_written(tmp_path):
 @pytest.mark.parametrize("off", [0.5, np.nan])
 def test_an_engine_that_disagrees_stops_the_build(tmp_path, monkeypatch, off):
     monkeypatch.setattr(preparation, "LEAST_ACCURACY", 0.0)
-    original = numpy_network.PlannedNetwork.__call__
-    monkeypatch.setattr(numpy_network.PlannedNetwork, "__call__", lambda self, images: original(self, images) + np.float32(off))
+    engine = numpy_network.PlannedNetwork
+    original = engine.__call__
+    monkeypatch.setattr(engine, "__call__", lambda self, images: original(self, images) + np.float32(off))
     with pytest.raises(ModelError, match="numpy differs from the trained network by"):
         preparation.build(tmp_path / "evidence")
     assert not (tmp_path / "evidence").exists()
