@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 import time
 import traceback
@@ -121,6 +122,8 @@ def main() -> int:
     KEPT.mkdir(parents=True, exist_ok=True)
     for old in KEPT.iterdir():
         old.unlink()
+    # Told to end, it clears up all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     step, began, failed = Steps(), time.monotonic(), False
     try:
         short(step) if args.short else whole(step, args.students)

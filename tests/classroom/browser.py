@@ -98,7 +98,18 @@ class Person:
         self._idle()
 
     def _idle(self) -> None:
+        """Until the kernel waits for work, as server and page both say; before that, Run would ask for a kernel."""
+        deadline = time.monotonic() + _PATIENCE_MS / 1000
+        name = self.page.url.split("?")[0].rsplit("/", 1)[-1]
+        while True:
+            sessions = self.page.request.get(self.address("/api/sessions")).json()
+            states = [one["kernel"]["execution_state"] for one in sessions if one["name"] == name]
+            if states == ["idle"]:
+                break
+            assert time.monotonic() < deadline, f"no idle kernel for {name}: {sessions}"
+            time.sleep(0.3)
         self.page.wait_for_selector(f"{_PANEL} .jp-Notebook-ExecutionIndicator[data-status='idle']")
+        self.page.locator(f"{_PANEL} .jp-KernelName", has_text="Python 3").first.wait_for()
 
     def cell(self, text: str) -> Locator:
         """The first cell that shows this text."""
@@ -120,10 +131,14 @@ class Person:
         before = prompts.all_text_contents()
         self.menu("Run", "Run All Cells")
         deadline = time.monotonic() + seconds
+        choice = self.page.locator(".jp-Dialog", has_text="Select Kernel")
         while (now := prompts.all_text_contents()) == before or any("*" in text for text in now):
+            if choice.count():
+                choice.get_by_role("button", name="Select", exact=True).click()
             assert time.monotonic() < deadline, f"cells still run after {seconds} s: {now}"
             time.sleep(0.5)
         self._idle()
+        assert re.search(r"\d", "".join(now)), f"nothing ran: {now}"
 
     def failures(self) -> list[str]:
         """The last line of every error that the notebook shows."""
