@@ -34,7 +34,7 @@ def parse_notebook(content: bytes, name: str) -> dict[str, Any]:
     if len(content) > MAX_NOTEBOOK_BYTES:
         raise _not_one(name, f"it has {len(content)} bytes, more than {MAX_NOTEBOOK_BYTES}")
     try:
-        notebook = json.loads(content.decode("utf-8"))
+        notebook = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise _not_one(name, "it is not JSON") from error
     if not isinstance(notebook, dict):

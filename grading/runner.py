@@ -61,9 +61,11 @@ def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_
     path = Path(job["folder"], f"{name}.ipynb")
     record: Json = {"status": "graded", "notes": [], "items": [], "scores": {}, "stopped": None, "seconds": 0.0}
     content = read_file(path, MAX_NOTEBOOK_BYTES)
-    if content is None:
+    if content is None and (why := _why_not(path, job.get("left_out", []))) is None:
         return record | {"status": "missing", "scores": dict.fromkeys(_automatic(skeleton), 0.0)}, []
     try:
+        if content is None:
+            raise NotANotebookError(f"{path.name} could not be taken over ({why}): expected a file saved by Jupyter")
         submitted = parse_notebook(content, path.name)
     except NotANotebookError as error:
         notebook, _ = rebuild(skeleton, {"cells": []})
@@ -74,6 +76,13 @@ def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_
         return record | {"status": "not_a_notebook"} | kept, []
     notebook, record["notes"] = rebuild(skeleton, submitted)
     return _run_and_judge(notebook, skeleton, record, job, box, evidence)
+
+
+def _why_not(path: Path, left_out: list[Json]) -> str | None:
+    """Why a notebook that was handed in is not there to be read; None if there was none."""
+    if path.is_file():
+        return f"it has more than {MAX_NOTEBOOK_BYTES} bytes; clear its outputs and hand it in again"
+    return next((str(entry["why"]) for entry in left_out if entry["name"] == path.name), None)
 
 
 def _run_and_judge(

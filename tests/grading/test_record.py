@@ -309,3 +309,30 @@ def test_a_notebook_the_sources_lack(course: Path) -> None:
     (course / "source" / ASSIGNMENT / "double.ipynb").unlink()
     with pytest.raises(InputError, match="'double'"):
         grade(course)
+
+
+@pytest.mark.parametrize("kind", ["large", "link"])
+def test_a_notebook_that_cannot_be_taken_over_says_why(course: Path, kind: str) -> None:
+    def plant(folder: Path) -> None:
+        path = folder / "stats.ipynb"
+        if kind == "large":
+            path.write_bytes(path.read_bytes() + b" " * (25 << 20))
+        else:
+            path.rename(folder / "other.json")
+            path.symlink_to(folder / "other.json")
+
+    hand_in(course, "ada", plant=plant)
+    assert grade(course).failed == {}
+    assert sum(points or 0 for name, points in automatic(course)["ada"].items() if name.startswith("stats")) == 0
+    page = (course / "autograded" / "ada" / ASSIGNMENT / "stats.ipynb").read_text()
+    assert {"large": "clear its outputs", "link": "is a link"}[kind] in page
+
+
+def test_a_byte_order_mark_costs_nothing(course: Path) -> None:
+    def plant(folder: Path) -> None:
+        path = folder / "stats.ipynb"
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+
+    hand_in(course, "ada", plant=plant)
+    grade(course)
+    assert automatic(course)["ada"] == {k: float(v) for k, v in FULL.items()}

@@ -78,13 +78,14 @@ def test_sizes_counts_and_depth_are_capped(submission: Path, tmp_path: Path) -> 
     deep = submission / "a" / "b" / "c"
     deep.mkdir(parents=True)
     (deep / "file").write_text("x")
-    limits = StageLimits(files=2, bytes=1000, bytes_per_file=100, depth=2)
+    limits = StageLimits(files=3, bytes=1000, bytes_per_file=100, depth=2)
     why = left_out(stage(submission, tmp_path / "scratch", limits))
     assert why["a/b/c"] == "deeper than 2 folders"
     assert why["big"].startswith("101 bytes, too large")
     assert "step.ipynb" not in why
     (submission / "first").write_text("x")
-    assert left_out(stage(submission, tmp_path / "other", limits))["step.ipynb"] == "more than 2 files"
+    (submission / "second").write_text("x")
+    assert left_out(stage(submission, tmp_path / "other", limits))["second"] == "more than 3 files"
 
 
 def test_all_files_together_are_capped(submission: Path, tmp_path: Path) -> None:
@@ -128,3 +129,14 @@ def test_read_file_refuses_links_and_large_files(submission: Path) -> None:
     assert read_file(submission / "link", 10) is None
     assert read_file(submission, 10) is None
     assert read_file(submission / "missing", 10) is None
+
+
+def test_other_files_do_not_push_out_what_is_graded(tmp_path: Path) -> None:
+    source = tmp_path / "submission"
+    (source / "evidence").mkdir(parents=True)
+    for name in ("a.png", "b.png", "c.png", "evidence/data.npz", "step7.ipynb"):
+        (source / name).write_bytes(b"12345678")
+    kept = stage(source, tmp_path / "few", StageLimits(files=3))
+    assert set(kept.files) == {"step7.ipynb", "evidence/data.npz", "a.png"}
+    kept = stage(source, tmp_path / "small", StageLimits(bytes=20))
+    assert set(kept.files) == {"step7.ipynb", "evidence/data.npz"}
