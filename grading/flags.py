@@ -27,6 +27,10 @@ _LOOKS_AROUND = {
         r"ast_transformers|input_transformers|displayhook|run_cell_hook",
         "changes how cells are run",
     ),
+    "copies-the-library": (
+        r"(?s)\A(?=.*latency_summary)(?=.*(getsource|__code__|spec_from_file_location|\bexec\())",
+        "takes the library's own function apart or loads it a second time",
+    ),
     "patches-comparisons": (r"(assert_\w+|isclose|allclose)\s*=[^=]", "replaces functions that compare numbers"),
 }
 

@@ -193,6 +193,11 @@ class _Run:
         return job
 
     def _stage(self, student: str) -> Staged:
+        if not student.isprintable():
+            raise InputError(
+                f"the name {student!r} has characters that nbgrader cannot read back from a path: expected letters, "
+                "digits and signs; rename the folder in submitted/"
+            )
         folder = self.scratch / student
         shutil.rmtree(folder, ignore_errors=True)
         return stage(self.recorder.submitted_folder(student), folder)

@@ -8,6 +8,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from deep_learning_cases.errors import FileError, InputError
+from grading import feedback
 from grading.autograde import autograde
 from grading.course_config import COURSE_ID
 from tests.grading.classroom import (
@@ -336,3 +337,13 @@ def test_a_byte_order_mark_costs_nothing(course: Path) -> None:
     hand_in(course, "ada", plant=plant)
     grade(course)
     assert automatic(course)["ada"] == {k: float(v) for k, v in FULL.items()}
+
+
+def test_a_name_that_nbgrader_cannot_read_fails_alone(course: Path) -> None:
+    """Its feedback would end the feedback of everybody behind it."""
+    hand_in(course, "new\nline")
+    hand_in(course, "zoe")
+    summary = grade(course)
+    assert summary.graded == 1
+    assert "rename the folder" in summary.failed["new\nline"]
+    assert len(feedback.generate(course, ASSIGNMENT)) == 2

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grading import fixtures, stats_checks
+from grading.flags import source_flags
 from grading.items import STATS_ITEMS
 from tests.grading.asking import CASES, SEED, ask, grade, points
 
@@ -213,3 +214,17 @@ def test_rubbish_for_answers_is_judged_without_a_point(rubbish, reached):
     items, _ = stats_checks.judge(hidden, answers, reached, "")
     assert [item.id for item in items] == list(STATS_ITEMS)
     assert sum(item.points for item in items) == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "flagged"),
+    [
+        ("import inspect\nexec(inspect.getsource(stats.latency_summary), names)", True),
+        ("copy = types.FunctionType(stats.latency_summary.__code__, dict(vars(stats)))", True),
+        ("from deep_learning_cases.stats import latency_summary\nprint(latency_summary([1.0], 1))", False),
+        ("exec('x = 1')", False),
+    ],
+)
+def test_a_second_copy_of_the_librarys_function_is_flagged(source, flagged):
+    """Such a copy escapes the switch, so its points stand until a person has looked."""
+    assert ("copies-the-library" in {flag.id for flag in source_flags(source)}) is flagged
