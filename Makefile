@@ -39,7 +39,7 @@ test: $(READY) packages
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lab: $(READY)
 	$(BIN)/dlcases lab

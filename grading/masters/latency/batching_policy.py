@@ -239,13 +239,15 @@ else:
 # 3. At a tiny rate with a long wait: who pays, and for whose benefit?
 #
 # Now pin it down. Compare *batch 8, wait 1 ms* with *one by one*, by p95 of the time in the
-# system. Find one rate at which the batches are better, and one at which they are worse.
+# system. Find one rate at which the batches are better, and one at which they are worse. (A few
+# very slow calls in your record can leave no rate at which they are better. Look at its tail,
+# and say so: that is an answer too.)
 
 # %% solution="two_rates"
 batches_better_at_per_s = None  # requests per second
 batches_worse_at_per_s = None  # requests per second
 ### BEGIN SOLUTION
-batches_better_at_per_s = 1.1 * capacity[1]
+batches_better_at_per_s = 0.9 * capacity[8]
 batches_worse_at_per_s = 0.02 * capacity[1]
 ### END SOLUTION
 
