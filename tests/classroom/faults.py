@@ -112,10 +112,10 @@ def home_full(machine: Machine, hub: Hub, user: str) -> str:
         before = notebook.read_bytes(), record.read_bytes()
         # A kernel needs a few files of its own, so it starts while there is room.
         run_everywhere(hub, [user], "1")
+        status, document = hub.server("GET", user, f"/api/contents/{NOTEBOOK}")
+        assert status == 200, document
+        document["content"]["cells"][0]["source"] += "\n" + "more " * 20_000
         with _full(home):
-            status, document = hub.server("GET", user, f"/api/contents/{NOTEBOOK}")
-            assert status == 200, document
-            document["content"]["cells"][0]["source"] += "\n" + "more " * 20_000
             body = json.dumps({"type": "notebook", "content": document["content"]}).encode()
             status, answer = hub.server("PUT", user, f"/api/contents/{NOTEBOOK}", body=body)
             assert status >= 400, "a full home took the notebook"
@@ -123,7 +123,8 @@ def home_full(machine: Machine, hub: Hub, user: str) -> str:
         assert (notebook.read_bytes(), record.read_bytes()) == before
     finally:
         hub.stop_server(user)
-        subprocess.run(["umount", home], check=True)
+        # Its last kernel may take a moment longer to end than its server.
+        subprocess.run(["umount", "--lazy", home], check=True)
     return message
 
 
@@ -198,6 +199,9 @@ def two_tabs(person: Person, name: str) -> str:
         assert "changed on disk" in text, text
         dialog.get_by_role("button", name="Revert").click()
         first.locator(".jp-Dialog").wait_for(state="detached")
+    except BaseException:
+        person.photograph(f"{name}-failed")
+        raise
     finally:
         person.page = first
         second.close()

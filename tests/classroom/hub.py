@@ -154,13 +154,14 @@ class Hub:
         return time.monotonic() - began
 
     def begin_server(self, user: str) -> None:
-        """Ask for a server without waiting for it."""
+        """Ask for a server, if there is none yet, without waiting for it."""
         try:
             self.api("POST", f"/users/{user}", timeout=60)
         except urllib.error.HTTPError as error:
             if error.code != 409:
                 raise
-        self.api("POST", f"/users/{user}/server", timeout=180)
+        if not self.api("GET", f"/users/{user}")["servers"]:
+            self.api("POST", f"/users/{user}/server", timeout=180)
 
     def ready(self, user: str) -> bool:
         """Whether the user's server answers."""

@@ -28,7 +28,9 @@ def run_everywhere(hub: Hub, users: list[str], source: str, seconds: float = 240
 
 async def _run(hub: Hub, user: str, kernel: str, source: str, seconds: float) -> str:
     address = f"{hub.url.replace('http', 'ws', 1)}/user/{user}/api/kernels/{kernel}/channels"
-    request = HTTPRequest(address, headers={"Authorization": f"token {hub.token}"}, connect_timeout=60)
+    request = HTTPRequest(
+        address, headers={"Authorization": f"token {hub.token}"}, connect_timeout=180, request_timeout=180
+    )
     socket = await websocket_connect(request)
     identifier = uuid.uuid4().hex
     header = {"msg_id": identifier, "username": "", "session": identifier, "msg_type": "execute_request"}
