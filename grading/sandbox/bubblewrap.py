@@ -32,6 +32,7 @@ _HOME = "/home/student"
 _SERVER_HOME = "/run/server"
 _CODE, _LIBRARY = "/lab/sandbox", "/lab/lib"
 _STUDENT = 1000
+_WRITABLE = [_HOME, "/tmp", "/dev/shm", _SERVER_HOME]
 
 
 def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
@@ -64,7 +65,8 @@ def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -
         "environment": server_environment(_SERVER_HOME),
         "home": _HOME,
         "work": f"{_HOME}/work",
-        "writable": [_HOME, "/tmp", "/dev/shm", _SERVER_HOME],
+        "writable": _WRITABLE,
+        "kept": _kept(),
         "server_home": _SERVER_HOME,
         "uid": uid,
         "gid": uid,
@@ -86,7 +88,10 @@ def _if_known(tool: str, option: str) -> tuple[str, ...]:
 
 
 def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
+    size = str(limits.folder_mb * 1024 * 1024)
     arguments = ["--ro-bind", "/usr", "/usr", "--perms", "0755", "--dir", "/etc"]
+    # Before the folders of Python: a checkout may itself lie in /tmp, and is then laid over this one.
+    arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
         if path.is_symlink():
@@ -111,7 +116,6 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
         str(library_folder()),
         f"{_LIBRARY}/deep_learning_cases",
     ]
-    size = str(limits.folder_mb * 1024 * 1024)
     arguments += [
         "--proc",
         "/proc",
@@ -132,17 +136,17 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
         "--size",
         size,
         "--tmpfs",
-        "/tmp",
-        "--perms",
-        "1777",
-        "--size",
-        size,
-        "--tmpfs",
         _HOME,
     ]
     arguments += ["--perms", "0755", "--size", str(32 << 20), "--tmpfs", _SERVER_HOME]
     arguments += files.font_cache_arguments()
     return [*arguments, "--remount-ro", "/"]
+
+
+def _kept() -> list[str]:
+    """What stays when the writable folders are emptied: a Python that lies in one of them, and the way to it."""
+    ways = {way for folder in python_folders() for way in (folder, *folder.parents)}
+    return sorted(str(way) for way in ways if any(Path(folder) in way.parents for folder in _WRITABLE))
 
 
 def _parents(*paths: Path) -> list[Path]:

@@ -92,6 +92,7 @@ def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
         "home": str(home / "student"),
         "work": str(home / "student" / "work"),
         "writable": [str(home), str(server_home)],
+        "kept": [],
         "server_home": str(server_home),
         "uid": uid,
         "gid": uid if change_user else os.getegid(),

@@ -3,6 +3,9 @@
 import json
 import math
 import os
+import shutil
+import subprocess
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -275,3 +278,49 @@ def test_cells_and_calls_are_taken_from_plain_json() -> None:
     with pytest.raises(ValueError, match="'set'"):
         Call("a", [1], 2, "set")
     assert Limits.from_dict(Limits(processes=3).to_dict()).processes == 3
+
+
+def test_a_python_below_a_writable_folder_is_kept_when_the_folder_is_emptied(tmp_path):
+    from grading.sandbox.behind_wall import emptying
+
+    home, shared = tmp_path / "home", tmp_path / "tmp"
+    (home / "work").mkdir(parents=True, mode=0o755)
+    python = shared / "checkout" / ".venv"
+    (python / "bin").mkdir(parents=True)
+    (python / "bin" / "python").write_text("")
+    kept = [str(shared / "checkout"), str(python)]
+    writable = [str(home), str(shared)]
+    assert emptying.is_untouched(str(home / "work"), writable, kept)
+    for left in (shared / "left", shared / "checkout" / "left"):
+        left.write_text("")
+        assert not emptying.is_untouched(str(home / "work"), writable, kept)
+        assert emptying.empty_folder(str(shared), kept)
+        assert not left.exists()
+    assert (python / "bin" / "python").exists()
+
+
+OTHER_PYTHON = """
+from grading.sandbox import open_box
+with open_box(isolation="bubblewrap") as box:
+    run = box.run([{"id": "a", "source": "open('/tmp/left', 'w').close(); print('ran')", "run": True}])
+    print(box.isolation["kind"], run.outputs["a"][0]["text"].strip(), box.restarts)
+"""
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+def test_a_checkout_in_the_temporary_folder_has_the_same_wall(tmp_path):
+    if not tmp_path.is_relative_to("/tmp"):
+        pytest.skip("temporary files of this machine are not in /tmp, where the wall has a folder of its own")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    ours = next(path for path in sys.path if path.endswith("site-packages"))
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    (tmp_path / "venv" / "lib" / version / "site-packages" / "ours.pth").write_text(ours)
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [tmp_path / "venv" / "bin" / "python", "-c", OTHER_PYTHON],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["bubblewrap", "ran", "0"], done.stderr

@@ -10,15 +10,16 @@ from typing import Any
 _SECONDS = 2.0
 
 
-def is_untouched(work: str, writable: list[str]) -> bool:
-    """Whether there is nothing but the bare work folder; most submissions write no file."""
+def is_untouched(work: str, writable: list[str], kept: list[str]) -> bool:
+    """Whether there is nothing but the bare work folder and what is ``kept``; most submissions write no file."""
     home, name = os.path.split(work)
     try:
         about = os.lstat(work)
         if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o777 != 0o755 or os.listdir(work):
             return False
         left = {os.path.join(folder, entry) for folder in writable for entry in os.listdir(folder)}
-        return left <= {work, home} and os.listdir(home) == [name]
+        left |= {os.path.join(way, entry) for way in _ways(kept) for entry in os.listdir(way)}
+        return left <= {work, home, *kept} and os.listdir(home) == [name]
     except OSError:
         return False
 
@@ -37,24 +38,36 @@ def bytes_in(folders: list[str], most_entries: int = 20_000) -> int:
     return total
 
 
-def empty_folders(folders: list[str]) -> bool:
-    """Empty them all; False when something is left."""
-    done = [empty_folder(folder) for folder in folders]  # all of them, also after one that failed
+def _ends(kept: list[str]) -> list[str]:
+    """The kept folders themselves, as against the folders on the way to them."""
+    return [path for path in kept if not any(other.startswith(path + os.sep) for other in kept)]
+
+
+def _ways(kept: list[str]) -> list[str]:
+    return [path for path in kept if path not in _ends(kept)]
+
+
+def empty_folders(folders: list[str], kept: list[str]) -> bool:
+    """Empty them all, but for what is ``kept``; False when something else is left."""
+    done = [empty_folder(folder, kept) for folder in folders]  # all of them, also after one that failed
     return all(done)
 
 
-def empty_folder(folder: str) -> bool:
+def empty_folder(folder: str, kept: list[str]) -> bool:
     """Remove everything in ``folder`` without following a link; False when it takes too long."""
     deadline = time.monotonic() + _SECONDS
+    done = True
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if time.monotonic() > deadline:
             return False
-        if os.path.isdir(path) and not os.path.islink(path):
+        if path in kept:
+            done = (path in _ends(kept) or empty_folder(path, kept)) and done
+        elif os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path, onerror=_make_removable)
         else:
             os.unlink(path)
-    return not os.listdir(folder)
+    return done and {os.path.join(folder, name) for name in os.listdir(folder)} <= set(kept)
 
 
 def _make_removable(_function: Any, path: str, _error: Any) -> None:

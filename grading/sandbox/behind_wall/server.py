@@ -83,7 +83,7 @@ class Server:
         self.kernel.warm()
         os.chdir(home)
         # Where server and submissions share a user, this folder is writable for both: it is emptied like the others.
-        emptying.empty_folder(self.config["server_home"])
+        emptying.empty_folder(self.config["server_home"], [])
         gc.collect()
         gc.freeze()
 
@@ -297,10 +297,10 @@ class Server:
         """Empty the writable folders, as the student's user; False when something is left."""
         # A library that was loaded late may have written here as the server's user; no link is followed in removing it.
         if os.listdir(self.config["server_home"]):
-            emptying.empty_folder(self.config["server_home"])
-        if emptying.is_untouched(self.config["work"], self.config["writable"]):
+            emptying.empty_folder(self.config["server_home"], [])
+        if emptying.is_untouched(self.config["work"], self.config["writable"], self.config["kept"]):
             return True
-        return self._as_student(emptying.empty_folders, self.config["writable"])
+        return self._as_student(emptying.empty_folders, self.config["writable"], self.config["kept"])
 
     def _as_student(self, action: Any, *arguments: Any) -> bool:
         """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
