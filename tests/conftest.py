@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -10,6 +11,10 @@ import pytest
 # No test asserts a speed: on a busy machine an example may take as long as it needs.
 hypothesis.settings.register_profile("without-deadline", deadline=None)
 hypothesis.settings.load_profile("without-deadline")
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell starts its background jobs with Ctrl-C ignored, and so would everything that a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -225,7 +225,8 @@ def test_a_notebook_shows_the_same_parts(evidence, monkeypatch):
     assert "html" not in {tag for tag, _ in inside.tags}
     # A rule that is not bound to the report would change the notebook around it.
     sheet = re.search(r"<style>(.*?)</style>", shown[0].data, re.DOTALL)[1]
-    selectors = re.findall(r"([^{}]+)\{", re.sub(r"@media[^{]+\{", "", sheet))
+    sheet = re.sub(r"/\*.*?\*/|@media[^{]+\{", "", sheet, flags=re.DOTALL)
+    selectors = re.findall(r"([^{}]+)\{", sheet)
     assert all(part.strip().startswith(".dlc-report") for one in selectors for part in one.split(","))
 
 
