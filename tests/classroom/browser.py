@@ -26,6 +26,7 @@ _FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
 _PATIENCE_MS = 180_000
+_UNSAVED = ".lm-TabBar-tab.jp-mod-dirty"
 _PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 
 
@@ -124,6 +125,7 @@ class Person:
         cell.locator(".cm-content").click()
         self.page.keyboard.press("Control+a")
         self.page.keyboard.insert_text(source)
+        expect(self.page.locator(_UNSAVED)).to_have_count(1, timeout=_PATIENCE_MS)
 
     def run_all(self, seconds: float = 300) -> None:
         """Run > Run All Cells, and wait until no cell waits any more."""
@@ -146,12 +148,12 @@ class Person:
         return [text.strip().splitlines()[-1] for text in shown.all_text_contents() if "Traceback" in text]
 
     def save(self) -> None:
-        """Control-S; what is handed in is the file on the disk. A kernel that has just come may dirty it once more."""
+        """Control-S, until the tab shows no more dot: what is handed in is the file on the disk."""
         for _ in range(6):
             self.page.keyboard.press("Escape")
             self.page.keyboard.press("Control+s")
             with contextlib.suppress(AssertionError):
-                expect(self.page.locator(".jp-mod-dirty")).to_have_count(0, timeout=_PATIENCE_MS / 6)
+                expect(self.page.locator(_UNSAVED)).to_have_count(0, timeout=_PATIENCE_MS / 6)
                 return
         raise AssertionError("the notebook stays unsaved")
 

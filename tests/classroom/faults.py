@@ -25,6 +25,8 @@ NOTEBOOK = "release/step7_latency_stats.ipynb"
 def _refused(machine: Machine, **settings: str) -> str:
     """Start a hub that must give up at once; returns its last line."""
     hub = Hub(machine, **settings)
+    hub.log = machine.run / "refused.log"
+    hub.log.unlink(missing_ok=True)
     hub.start()
     try:
         assert hub.process.wait(90) != 0
@@ -83,10 +85,9 @@ def exchange_read_only(machine: Machine, hub: Hub, user: str) -> str:
 def _full(home: Path) -> Iterator[None]:
     """Fill the file system of this home to its last byte."""
     filler = home / "filler"
-    with filler.open("wb") as stream, contextlib.suppress(OSError):
+    with filler.open("wb", buffering=0) as stream, contextlib.suppress(OSError):
         while True:
             stream.write(b"x" * 65536)
-            stream.flush()
     with filler.open("ab", buffering=0) as stream, contextlib.suppress(OSError):
         while True:
             stream.write(b"x")
@@ -119,7 +120,7 @@ def home_full(machine: Machine, hub: Hub, user: str) -> str:
             body = json.dumps({"type": "notebook", "content": document["content"]}).encode()
             status, answer = hub.server("PUT", user, f"/api/contents/{NOTEBOOK}", body=body)
             assert status >= 400, "a full home took the notebook"
-            message = str(answer)[:200]
+            message = str(answer)[:400]
         assert (notebook.read_bytes(), record.read_bytes()) == before
     finally:
         hub.stop_server(user)
@@ -142,7 +143,7 @@ def server_killed(machine: Machine, hub: Hub, user: str) -> str:
     thread.start()
     uid = pwd.getpwnam(user).pw_uid
     deadline = time.monotonic() + 120
-    while not (children := _processes(uid, "fresh")):
+    while not (children := _processes(uid, "deep_learning_cases.trial")):
         assert time.monotonic() < deadline, f"no measuring process of {user}: {said}"
         time.sleep(0.05)
     for number in _processes(uid, ""):

@@ -1,6 +1,7 @@
 """Code run in kernels of several servers at once, over the same WebSocket that JupyterLab uses."""
 
 import asyncio
+import concurrent.futures
 import json
 import uuid
 
@@ -23,7 +24,10 @@ def run_everywhere(hub: Hub, users: list[str], source: str, seconds: float = 240
     async def everywhere() -> list[str]:
         return await asyncio.gather(*(_run(hub, user, kernels[user], source, seconds) for user in users))
 
-    return dict(zip(users, asyncio.run(everywhere()), strict=True))
+    # In a thread of its own: this one may have an event loop already, the browser driver's.
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        printed = thread.submit(lambda: asyncio.run(everywhere())).result()
+    return dict(zip(users, printed, strict=True))
 
 
 async def _run(hub: Hub, user: str, kernel: str, source: str, seconds: float) -> str:
