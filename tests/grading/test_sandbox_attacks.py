@@ -52,7 +52,9 @@ def assert_next_is_untouched(box: Box) -> None:
     """An honest submission after the attack: same answers, clean folders, nothing planted, no process left."""
     look = (
         "import os, sys\n"
-        "left = [f for d in ('.', '..', '/tmp', '/dev/shm') for f in os.listdir(d) if f != 'work']\n"
+        # A checkout in /tmp is laid over the wall's own /tmp, read-only: the way to its Python is nothing left behind.
+        "known = ['work', *sys.prefix.split('/')[2:3]]\n"
+        "left = [f for d in ('.', '..', '/tmp', '/dev/shm') for f in os.listdir(d) if f not in known]\n"
         "mine = [p for p in os.listdir('/proc') if p.isdigit() and os.stat('/proc/' + p).st_uid == os.getuid()]\n"
         "print(left, len(mine), 'PLANTED' in globals())"
     )
