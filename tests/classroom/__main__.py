@@ -135,8 +135,9 @@ def main() -> int:
     if (reason := missing()) is not None:
         print(reason, file=sys.stderr)
         return 2
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for old in KEPT.iterdir():
+    kept = KEPT.with_name("classroom-short") if args.short else KEPT
+    kept.mkdir(parents=True, exist_ok=True)
+    for old in kept.iterdir():
         old.unlink()
     # Told to end, it clears up all the same.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -148,8 +149,8 @@ def main() -> int:
         traceback.print_exc()
     remains = left_behind()
     facts = {"steps": step.done, "seconds": round(time.monotonic() - began, 1), "left_behind": remains}
-    (KEPT / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
-    print(f"{len(step.done)} steps in {facts['seconds']} s; left behind: {remains or 'nothing'}; pictures in {KEPT}")
+    (kept / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
+    print(f"{len(step.done)} steps in {facts['seconds']} s; left behind: {remains or 'nothing'}; kept: {kept}")
     return 1 if failed or step.failed() or remains else 0
 
 
