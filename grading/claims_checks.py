@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grading.evidence_checks import message_of, shorten
+from grading.evidence_checks import findings_of, message_of, shorten
 from grading.items import COMPARISON_ITEMS, ItemResult
 
 __all__ = ["CHECK", "judge", "judge_folder", "unreadable"]
@@ -56,21 +56,11 @@ def _claim(finding: Mapping[str, Any]) -> str | None:
 
 def judge_folder(folder: str | Path, box: Any) -> list[ItemResult]:
     """Check a staged evidence folder behind ``box``'s wall and judge it here; never raises for what it holds."""
-    from grading.sandbox import ComputeFailed
-
     folder = Path(folder)
     if not folder.is_dir():
         return unreadable("there is no evidence folder: run the notebook's cells from the first to the last")
-    failure = "the check gave no findings"
-    for _ in range(2):  # a second try tells a lost sandbox from files that end every check
-        try:
-            findings = box.compute(CHECK, folder)
-        except ComputeFailed as error:
-            failure = str(error)
-            continue
-        if isinstance(findings, list) and all(isinstance(finding, dict) for finding in findings):
-            return judge(findings)
-    return unreadable(f"the evidence could not be checked: {failure}")
+    findings, failure = findings_of(CHECK, folder, box)
+    return unreadable(f"the evidence could not be checked: {failure}") if findings is None else judge(findings)
 
 
 def unreadable(reason: str) -> list[ItemResult]:

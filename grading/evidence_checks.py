@@ -15,7 +15,7 @@ from grading.items import EVIDENCE_ITEMS, ItemResult
 from grading.stage import read_file
 from grading.suspicion import evidence_flags
 
-__all__ = ["judge", "judge_folder", "message_of", "shorten", "unreadable"]
+__all__ = ["findings_of", "judge", "judge_folder", "message_of", "shorten", "unreadable"]
 
 CHECK = "deep_learning_cases.release:check"
 BENCHMARK = "benchmark.json"
@@ -72,21 +72,24 @@ def judge_folder(folder: str | Path, box: Any) -> tuple[list[ItemResult], list[F
     folder = Path(folder)
     if not folder.is_dir():
         return unreadable("there is no evidence folder: run the notebooks' cells from the first to the last"), []
-    findings, failure = _findings(folder, box)
+    findings, failure = findings_of(CHECK, folder, box)
     if findings is None:
         reason = f"the evidence could not be checked: {failure}"
         return unreadable(reason), [Flag("evidence-not-checked", shorten(f"{reason}; grade it again or by hand"))]
     return judge(findings, _record(folder))
 
 
-def _findings(folder: Path, box: Any) -> tuple[list[dict[str, Any]] | None, str]:
-    """What the check found, or None and why not.  A second try tells a lost sandbox from files that end every check."""
+def findings_of(check: str, folder: Path, box: Any) -> tuple[list[dict[str, Any]] | None, str]:
+    """What ``check`` ("module:function") found behind the wall, or None and why not.
+
+    A second try tells a lost sandbox from files that end every check.
+    """
     from grading.sandbox import ComputeFailed
 
     failure = "the check gave no findings"
     for _ in range(2):
         try:
-            findings = box.compute(CHECK, folder)
+            findings = box.compute(check, folder)
         except ComputeFailed as error:
             failure = str(error)
             continue
