@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError
+from grading.chosen_names import students_with
+from grading.quick_imports import leave_out_format_checker
 
 __all__ = ["add_parser", "autograde", "quiet_nbgrader", "run"]
 
@@ -25,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
     where.add_argument(
         "--scheduler", default="", metavar="ADDRESS", help="run on a Dask cluster, for example tcp://host:8786"
     )
-    parser.add_argument("--student", default="*", metavar="S", help="only this student (a pattern with * is fine)")
+    parser.add_argument("--student", default="*", metavar="S", help="only this student, or those a pattern matches")
     parser.add_argument("--notebook", default="*", metavar="N", help="only this notebook")
     parser.add_argument("--resume", action="store_true", help="continue the last run where it was stopped")
     parser.add_argument("--force", action="store_true", help="grade again what is up to date")
@@ -123,10 +125,9 @@ def _early_backend(course: Path, assignment: str, settings: dict[str, Any]) -> A
 
     They are warmed for the default limits; a course with others has its sandboxes booted again with the first jobs.
     """
-    submissions = len(list(course.glob(f"submitted/*/{assignment}")))
-    done = (
-        0 if settings.get("force") or settings.get("resume") else len(list(course.glob(f"autograded/*/{assignment}")))
-    )
+    submissions = len(students_with(course / "submitted", (assignment,)))
+    again = settings.get("force") or settings.get("resume")
+    done = 0 if again else len(students_with(course / "autograded", (assignment,)))
     if submissions - done < 2:
         return None
     from deep_learning_cases.machine import usable_cores
@@ -143,8 +144,7 @@ def _early_backend(course: Path, assignment: str, settings: dict[str, Any]) -> A
 
 def quiet_nbgrader() -> None:
     """nbgrader logs each step of each submission; what concerns a reader is printed by us, once."""
-    # jsonschema imports an optional format checker that takes a second and checks nothing in a notebook.
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    leave_out_format_checker()
     import traitlets.log
 
     logger = traitlets.log.get_logger()

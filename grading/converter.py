@@ -5,6 +5,7 @@ differs is only who asked.  Skipping, ``--force``, timestamps, late penalties, m
 permissions follow nbgrader.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from traitlets import Any as AnyTrait
 from traitlets import Bool, Dict, Enum, Integer, List, Unicode, default
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError
+from grading.chosen_names import chosen, step_folders
 from grading.feedback_page import ReadableFeedback
 from grading.preprocessors import HideTests, MakeInert, PutExecuted
 from grading.record import RECORD, Recorder
@@ -123,9 +125,32 @@ class SafeGenerateFeedback(GenerateFeedback):
     def _exporter_class_default(self) -> type[ReadableFeedback]:
         return ReadableFeedback
 
+    def init_notebooks(self) -> None:
+        """As nbgrader's, for names that hold the characters of a pattern as well."""
+        self.assignments, self.notebooks = {}, []
+        for folder in step_folders(self.coursedir, self._input_directory).values():
+            names = chosen(self.coursedir.notebook_id, (path.stem for path in folder.glob("*.ipynb")))
+            if names:
+                self.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in names]
+        if not self.assignments:
+            student, assignment = self.coursedir.student_id, self.coursedir.assignment_id
+            raise NbGraderException(
+                f"nothing autograded of {assignment!r} by {student!r}: expected notebooks; autograde first"
+            )
+
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        super().init_assignment(assignment_id, student_id)
-        Path(self._format_dest(assignment_id, student_id), RECORD).unlink(missing_ok=True)
+        """Copy what lies beside the notebooks. nbgrader would not know what to leave out below a name like ``[ab]``."""
+        source = Path(self._format_source(assignment_id, student_id))
+        target = Path(self._format_dest(assignment_id, student_id))
+        ignored = [*self.coursedir.ignore, "*.ipynb", RECORD]
+        left_out = shutil.ignore_patterns(*ignored)
+        shutil.copytree(source, target, dirs_exist_ok=True, ignore=left_out, copy_function=_replace)
+
+
+def _replace(source: str, target: str) -> None:
+    """What is there already may be read-only."""
+    Path(target).unlink(missing_ok=True)
+    shutil.copyfile(source, target)
 
 
 def install() -> None:

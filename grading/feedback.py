@@ -1,11 +1,13 @@
 """``python -m grading feedback ASSIGNMENT``: nbgrader's own feedback, safe to open, and its release to students."""
 
 import argparse
+import glob
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
 from grading.autograde import COURSE, quiet_nbgrader
+from grading.chosen_names import step_folders
 
 __all__ = ["add_parser", "generate", "release", "run"]
 
@@ -14,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
     """The command's arguments."""
     parser = subparsers.add_parser("feedback", help="write the feedback pages of an assignment")
     parser.add_argument("assignment", help="name of the assignment, for example release")
-    parser.add_argument("--student", default="*", metavar="S", help="only this student")
+    parser.add_argument("--student", default="*", metavar="S", help="only this student, or those a pattern matches")
     parser.add_argument("--force", action="store_true", help="write again what is up to date")
     parser.add_argument("--release", action="store_true", help="hand the pages out through nbgrader's exchange as well")
     parser.add_argument("--course", type=Path, default=COURSE, metavar="DIR", help="course folder (default: grading/)")
@@ -43,7 +45,7 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
     from grading.gradebook import one_line, shared
 
     coursedir, config = _course(course, assignment, student)
-    folders = sorted(course.glob(f"autograded/{student}/{assignment}"))
+    folders = step_folders(coursedir, coursedir.autograded_directory)
     if not folders:
         raise InputError(
             f"nothing autograded of {assignment!r} by {student!r} in {course}: expected it; "
@@ -53,7 +55,8 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
         with shared(coursedir.db_url):
             SafeGenerateFeedback(coursedir=coursedir, config=config, force=force).start()
     except NbGraderException as error:
-        without = [folder.parent.name for folder in folders if _has_no_page(course, folder)]
+        written = step_folders(coursedir, coursedir.feedback_directory)
+        without = [name for name, folder in folders.items() if _has_no_page(folder, written.get(name))]
         who = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
         raise FileError(
             f"feedback is not complete ({f'none for {who}' if who else error}): expected a page a notebook; "
@@ -67,12 +70,12 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
                 f"cannot write {error.filename} ({error.strerror}): expected a course folder of yours"
             ) from error
         raise
-    return sorted(course.glob(f"feedback/{student}/{assignment}/*.html"))
+    pages = step_folders(coursedir, coursedir.feedback_directory).values()
+    return sorted(page for folder in pages for page in folder.glob("*.html"))
 
 
-def _has_no_page(course: Path, autograded: Path) -> bool:
-    pages = course / "feedback" / autograded.relative_to(course / "autograded")
-    return any(autograded.glob("*.ipynb")) and not any(pages.glob("*.html"))
+def _has_no_page(autograded: Path, pages: Path | None) -> bool:
+    return any(autograded.glob("*.ipynb")) and (pages is None or not any(pages.glob("*.html")))
 
 
 def release(course: Path, assignment: str, *, student: str = "*") -> None:
@@ -82,6 +85,9 @@ def release(course: Path, assignment: str, *, student: str = "*") -> None:
     from nbgrader.exchange import ExchangeFactory
 
     coursedir, config = _course(course, assignment, student)
+    if student in step_folders(coursedir, coursedir.feedback_directory) and student != "*":
+        # The exchange takes every name for a pattern.
+        coursedir.student_id = glob.escape(student)
     sender = ExchangeFactory(config=config).ReleaseFeedback(coursedir=coursedir, config=config)
     try:
         sender.start()

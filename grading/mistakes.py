@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from grading.case import Case, Finish, Rule, View
 from grading.mistake_rules import FINISHES, RULES
@@ -47,8 +48,7 @@ def sentences(mistake: str, quantity: str) -> str:
     return f"{entry.equals.format(q=quantity)} {entry.ask}"
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One way to make one mistake, or two together (``ids`` in the order of the calculation)."""
 
     ids: tuple[str, ...]
@@ -100,16 +100,34 @@ def _number(compute: Callable[[], float]) -> Value:
 
 @cache
 def variants(quantity: str, together: int = 1) -> tuple[Variant, ...]:
-    """All ways to make ``together`` (1 or 2) known mistakes in one quantity, in the order they are to be tried."""
-    found = sorted(_combinations(quantity), key=lambda pair: pair[0])
-    return tuple(variant for _, variant in found if len(set(variant.ids)) == len(variant.ids) == together)
+    """All ways to make ``together`` (1 or 2) known mistakes in one quantity, in the order they are to be tried.
+
+    A wrong rule comes before a wrong finish, and that before a wrong choice of samples.
+    """
+    found: list[Variant] = []
+    for wrong_view, wrong_finish in ((False, False), (False, True), (True, False), (True, True)):
+        wrong_rule = together - wrong_view - wrong_finish
+        if wrong_rule in (0, 1):
+            views = [view for view in _views(quantity) if (view[0] is not None) == wrong_view]
+            finishes = [finish for finish in FINISHES[quantity] if (finish[0] is not None) == wrong_finish]
+            rules = [rule for rule in RULES[quantity] if (rule[0] is not None) == wrong_rule]
+            found += _combinations(rules, views, finishes)
+    return tuple(found)
 
 
-def _combinations(quantity: str) -> Iterator[tuple[tuple[bool, bool], Variant]]:
-    """With a key that puts a wrong rule before a wrong finish, and that before a wrong choice of samples."""
-    views = [view for view in VIEWS if quantity != "n" or view[0] in (None, "drops-ties")]
-    for rule_id, rule in RULES[quantity]:
+def _views(quantity: str) -> list[tuple[str | None, View]]:
+    return [view for view in VIEWS if quantity != "n" or view[0] in (None, "drops-ties")]
+
+
+def _combinations(
+    rules: list[tuple[str | None, Rule]],
+    views: list[tuple[str | None, View]],
+    finishes: list[tuple[str | None, Finish]],
+) -> Iterator[Variant]:
+    """One of each, unless the same mistake would be made in two places. There are thousands: nothing is made twice."""
+    for rule_id, rule in rules:
         for view_id, view in views:
-            for finish_id, finish in FINISHES[quantity]:
+            for finish_id, finish in finishes:
                 ids = tuple(i for i in (view_id, rule_id, finish_id) if i is not None)
-                yield (view_id is not None, finish_id is not None), Variant(ids, view, rule, finish)
+                if len(set(ids)) == len(ids):
+                    yield Variant(ids, view, rule, finish)

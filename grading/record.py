@@ -1,6 +1,5 @@
 """Stage 6: results into nbgrader's gradebook and ``autograded/``, one submission at a time, each whole or not."""
 
-import fnmatch
 import json
 import shutil
 from functools import cached_property
@@ -9,6 +8,7 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
+from grading.chosen_names import chosen, step_folders
 from grading.gradebook import transaction
 from grading.sanitise import is_active_file
 from grading.skeleton import load_skeletons
@@ -61,19 +61,12 @@ class Recorder:
     def only(self) -> list[str] | None:
         """Names of the notebooks to grade when nbgrader's ``--notebook`` chose some; None for all."""
         pattern = self.coursedir.notebook_id
-        return None if pattern == "*" else [n for n in self.skeletons if fnmatch.fnmatchcase(n, pattern)]
+        return None if pattern == "*" else chosen(pattern, self.skeletons)
 
     def students(self) -> list[str]:
         """Everybody with a submission folder that ``--student`` and the exclusions leave, sorted."""
         excluded = {name.strip() for name in self.coursedir.student_id_exclude.split(",") if name.strip()}
-        step, pattern = self.coursedir.submitted_directory, self.coursedir.student_id
-        parent = Path(self.coursedir.format_path(step, "*", self.assignment))
-        star = parent.parts.index("*")
-        base = Path(*parent.parts[:star])
-        names = [
-            p.name for p in base.glob("*") if p.is_dir() and Path(base, p.name, *parent.parts[star + 1 :]).is_dir()
-        ]
-        return sorted(name for name in names if fnmatch.fnmatchcase(name, pattern) and name not in excluded)
+        return [n for n in step_folders(self.coursedir, self.coursedir.submitted_directory) if n not in excluded]
 
     def needs_grading(self, student: str) -> bool:
         """nbgrader's rule: no autograded folder yet, ``--force``, or a submission that is newer."""

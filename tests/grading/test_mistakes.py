@@ -134,3 +134,25 @@ def test_most_wrong_answers_are_enough_when_the_rest_is_odd():
     answers[0] = answers[0] + 12.5
     found = diagnose("p50_us", asked, answers)[0]
     assert (found.ids, found.everywhere) == (("mean-for-median",), False)
+
+
+@pytest.mark.parametrize("together", [1, 2])
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_ways_are_tried_in_their_order_and_none_is_made_in_vain(quantity, together, monkeypatch):
+    import grading.mistakes
+
+    made = []
+    real = grading.mistakes.Variant
+    monkeypatch.setattr(grading.mistakes, "Variant", lambda *parts: made.append(real(*parts)) or made[-1])
+    found = grading.mistakes.variants.__wrapped__(quantity, together)
+    assert len(made) == len(found), "a search makes thousands: one that is thrown away costs every worker its time"
+    views = [view for view in VIEWS if quantity != "n" or view[0] in (None, "drops-ties")]
+    wanted = [
+        ((view_id is not None, finish_id is not None), ids, view, rule, finish)
+        for rule_id, rule in RULES[quantity]
+        for view_id, view in views
+        for finish_id, finish in FINISHES[quantity]
+        if len(set(ids := tuple(i for i in (view_id, rule_id, finish_id) if i is not None))) == len(ids) == together
+    ]
+    wanted.sort(key=lambda one: one[0])
+    assert list(found) == [tuple(one[1:]) for one in wanted]
