@@ -1,12 +1,12 @@
 """What axe-core finds in the pages we make: the report, the class report and a feedback page, in a real browser.
 
-Needs Debian's Chromium, Playwright's Python package and axe-core (``npm install axe-core`` somewhere; AXE_CORE names
-its ``axe.min.js``).  Skipped, with the reason, where one of them is missing.
+Needs Debian's Chromium; Playwright and axe-core come with the ``classroom`` extra.  Skipped, with the reason, where one
+of them is missing.
 """
 
-import os
 import shutil
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,8 @@ NOT_OURS = {
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    places = [os.environ.get("AXE_CORE", ""), "node_modules/axe-core/axe.min.js"]
-    for place in filter(None, places):
-        if Path(place).is_file():
-            return Path(place).read_text(encoding="utf-8")
-    pytest.skip("no axe-core: npm install axe-core, and name its axe.min.js in AXE_CORE")
+    package = pytest.importorskip("axe_playwright_python", reason="axe-core is not installed: the classroom extra")
+    return (resources.files(package) / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

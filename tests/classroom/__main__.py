@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from tests.classroom.machine import CHECKOUT, HOME, Machine, clear, left_behind, missing, prepare_environment
+from tests.classroom.machine import CHECKOUT, HOME, Machine, clear, left_behind, prepare_environment, unfit, unprepared
 
 KEPT = CHECKOUT / "work" / "classroom"
 
@@ -79,6 +79,7 @@ def whole(step: Steps, students: int) -> None:
                 step.attempt(
                     "an exchange that is read-only", lambda: faults.exchange_read_only(machine, hub, course.ben.user)
                 )
+                step.attempt("an exchange that goes away", lambda: faults.exchange_gone(machine, hub, course.ben.user))
                 step.attempt("a home that is full", lambda: faults.home_full(machine, hub, ada))
                 (KEPT / "console.txt").write_text("\n".join(course.complaints()) + "\n")
             except BaseException:
@@ -92,49 +93,49 @@ def whole(step: Steps, students: int) -> None:
 
 
 def short(step: Steps) -> None:
-    """One student fetches, answers nothing and hands in, through the servers' own addresses."""
+    """One student and a known mistake, from the first login to the feedback that names it."""
+    from tests.classroom import walk
+    from tests.classroom.browser import chromium
     from tests.classroom.hub import Hub
 
-    query = "course_id=deep-learning-cases&assignment_id=release"
-    with Machine(["ada"]) as machine, Hub(machine) as hub:
-        ada = machine.students[0]
-        step("released", lambda: release_labs(machine))
-        step("the server starts", lambda: hub.start_server(ada))
-        status, listed = step("fetched", lambda: hub.server("POST", ada, f"/assignments/fetch?{query}"))
-        assert status == 200, listed
-        assert listed["value"][0]["status"] == "fetched", listed
-        status, answer = step("handed in", lambda: hub.server("POST", ada, f"/assignments/submit?{query}"))
-        assert status == 200, answer
-        assert answer["success"], answer
-        assert hub.server("GET", ada, "/formgrader/manage_assignments")[0] == 404
-        inbound = machine.exchange / "deep-learning-cases" / "inbound"
-        assert [path.name.split("+")[0] for path in inbound.iterdir()] == [ada]
-
-
-def release_labs(machine: Machine) -> None:
-    """The notebooks of labs/ into the exchange, as the instructor's release does."""
-    outbound = machine.exchange / "deep-learning-cases" / "outbound"
-    labs = machine.folder(machine.instructor) / "deep-learning-cases" / "labs" / "release"
-    done = machine.as_user(machine.instructor, "cp", "-r", labs, outbound)
-    assert done.returncode == 0, done.stderr
+    with Machine(["ben"]) as machine, Hub(machine) as hub, chromium() as browser:
+        course = walk.Walk(machine, hub, browser, KEPT.with_name("classroom-short"))
+        try:
+            step("the course is built", course.build_course)
+            step("released with formgrader's button", course.release_assignment)
+            step("ben fetches and runs steps 1 to 6", lambda: course.student_prepares(course.ben))
+            step("ben makes a known mistake", course.ben_interpolates)
+            step("he hands in", course.hand_in)
+            status = hub.server("GET", course.ben.user, "/formgrader/manage_assignments")[0]
+            assert status == 404, f"formgrader answers {status} on a student's server"
+            step("collected, autograded in the sandbox", course.grade)
+            step("feedback generated and released", course.give_feedback)
+            step("the feedback names the mistake and no number", course.read_feedback)
+        except BaseException:
+            course.photograph_all("failed")
+            raise
 
 
 def main() -> int:
     """0 if everything held; 1 with the failed step; 2 where no classroom can be held."""
     parser = argparse.ArgumentParser(prog="python -m tests.classroom", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="one student, no browser")
+    parser.add_argument("--short", action="store_true", help="one student alone, and none of the faults")
     parser.add_argument("--students", type=int, default=10, metavar="N", help="how many start at once (default 10)")
     parser.add_argument("--prepare", action="store_true", help="make or renew the hub's environment first")
+    parser.add_argument("--prepare-only", action="store_true", help="make or renew it, if a classroom can be held here")
     parser.add_argument("--clear", action="store_true", help="only remove what a killed run has left behind")
     args = parser.parse_args()
     if args.clear:
         clear(HOME)
         return 0
-    if args.prepare:
+    reason = unfit()
+    if reason is None and (args.prepare or args.prepare_only):
         prepare_environment()
-    if (reason := missing()) is not None:
-        print(reason, file=sys.stderr)
+    if (reason := reason or unprepared()) is not None:
+        print(f"no classroom here: {reason}", file=sys.stderr)
         return 2
+    if args.prepare_only:
+        return 0
     kept = KEPT.with_name("classroom-short") if args.short else KEPT
     kept.mkdir(parents=True, exist_ok=True)
     for old in kept.iterdir():

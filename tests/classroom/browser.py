@@ -3,7 +3,8 @@
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _FLAGS = [
     # A feedback page asks a CDN for MathJax; nothing here may leave the machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
+_AXE = """async selector => (await axe.run([...document.querySelectorAll(selector)])).violations"""
 _PATIENCE_MS = 180_000
 _UNSAVED = ".lm-TabBar-tab.jp-mod-dirty"
 _PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"
@@ -129,9 +131,21 @@ class Person:
 
     def run_all(self, seconds: float = 300) -> None:
         """Run > Run All Cells, and wait until no cell waits any more."""
+        self._run(lambda: self.menu("Run", "Run All Cells"), seconds)
+
+    def run_with_the_keyboard(self, cells: int, seconds: float = 300) -> None:
+        """Shift-Enter from the first cell to the last and no mouse, and wait until no cell waits any more."""
+
+        def keys() -> None:
+            for key in ("Escape", "Control+Home", *(["Shift+Enter"] * cells)):
+                self.page.keyboard.press(key)
+
+        self._run(keys, seconds)
+
+    def _run(self, act: Callable[[], None], seconds: float) -> None:
         prompts = self.page.locator(f"{_PANEL} .jp-CodeCell .jp-InputPrompt")
         before = prompts.all_text_contents()
-        self.menu("Run", "Run All Cells")
+        act()
         deadline = time.monotonic() + seconds
         choice = self.page.locator(".jp-Dialog", has_text="Select Kernel")
         while (now := prompts.all_text_contents()) == before or any("*" in text for text in now):
@@ -141,6 +155,13 @@ class Person:
             time.sleep(0.5)
         self._idle()
         assert re.search(r"\d", "".join(now)), f"nothing ran: {now}"
+
+    def complaints_of_axe(self) -> list[str]:
+        """What axe-core finds in the texts, tables and pictures of the open notebook, not in JupyterLab's own frame."""
+        source = resources.files("axe_playwright_python") / "axe.min.js"
+        self.page.evaluate(source.read_text(encoding="utf-8"))
+        found = self.page.evaluate(_AXE, f"{_PANEL} .jp-RenderedHTMLCommon, {_PANEL} .jp-OutputArea-output")
+        return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
     def failures(self) -> list[str]:
         """The last line of every error that the notebook shows."""

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,8 +17,17 @@ from tests.classroom.hub import Hub
 from tests.classroom.kernels import run_everywhere
 from tests.classroom.machine import Machine
 
-__all__ = ["exchange_missing", "exchange_read_only", "home_full", "no_proxy", "server_killed", "two_tabs"]
+__all__ = [
+    "exchange_gone",
+    "exchange_missing",
+    "exchange_read_only",
+    "home_full",
+    "no_proxy",
+    "server_killed",
+    "two_tabs",
+]
 
+_QUERY = "course_id=deep-learning-cases&assignment_id=release"
 _LINE = "faster_at_batch_1 ="
 NOTEBOOK = "release/step7_latency_stats.ipynb"
 
@@ -65,20 +75,45 @@ def _read_only(folder: Path) -> Iterator[None]:
 
 def exchange_read_only(machine: Machine, hub: Hub, user: str) -> str:
     """Handing in says that the exchange cannot be written, and the work stays where it was; so does a hub's start."""
-    notebook = machine.folder(user) / NOTEBOOK
-    before = notebook.read_bytes()
     with _read_only(machine.exchange):
-        query = "course_id=deep-learning-cases&assignment_id=release"
-        status, answer = hub.server("POST", user, f"/assignments/submit?{query}")
-        assert status == 200, answer
-        assert answer["success"] is False
-        message = answer["value"].strip().splitlines()[-1]
+        message = _refused_submission(machine, hub, user)
+        assert "Unwritable directory" in message, message
         line = _refused(machine)
         assert "read-only" in line, line
-    assert notebook.read_bytes() == before
-    status, answer = hub.server("POST", user, f"/assignments/submit?{query}")
+    _submit(hub, user)
+    return f"{message} | {line}"
+
+
+def exchange_gone(machine: Machine, hub: Hub, user: str) -> str:
+    """An exchange that goes away while the hub runs: handing in says so, the work stays, and it works again after."""
+    aside = machine.exchange.with_name("unmounted")
+    machine.exchange.rename(aside)
+    try:
+        message = _refused_submission(machine, hub, user)
+        assert "Unwritable directory" in message or "does not exist" in message, message
+    finally:
+        if machine.exchange.exists():
+            shutil.rmtree(machine.exchange)
+        aside.rename(machine.exchange)
+    _submit(hub, user)
+    return message
+
+
+def _submit(hub: Hub, user: str) -> None:
+    status, answer = hub.server("POST", user, f"/assignments/submit?{_QUERY}")
+    assert status == 200, answer
     assert answer["success"] is True, answer
-    return f"{message} | {hub.log.read_text().count('Unwritable directory')} x Unwritable directory | {line}"
+
+
+def _refused_submission(machine: Machine, hub: Hub, user: str) -> str:
+    """Hand in where that is impossible; returns the last line that the student gets to read."""
+    notebook = machine.folder(user) / NOTEBOOK
+    before = notebook.read_bytes()
+    status, answer = hub.server("POST", user, f"/assignments/submit?{_QUERY}")
+    assert status == 200, answer
+    assert answer["success"] is False, answer
+    assert notebook.read_bytes() == before
+    return str(answer["value"]).strip().splitlines()[-1]
 
 
 @contextlib.contextmanager
@@ -95,6 +130,20 @@ def _full(home: Path) -> Iterator[None]:
         yield
     finally:
         filler.unlink()
+
+
+_FILL_AND_MEASURE = """
+import contextlib, os
+from deep_learning_cases import bench
+with open("filler", "wb", buffering=0) as stream, contextlib.suppress(OSError):
+    while True:
+        stream.write(b"x" * 4096)
+try:
+    print(bench.run("release/evidence"))
+except Exception as error:
+    print(type(error).__name__, error)
+os.remove("filler")
+"""
 
 
 def home_full(machine: Machine, hub: Hub, user: str) -> str:
@@ -121,12 +170,17 @@ def home_full(machine: Machine, hub: Hub, user: str) -> str:
             status, answer = hub.server("PUT", user, f"/api/contents/{NOTEBOOK}", body=body)
             assert status >= 400, "a full home took the notebook"
             message = str(answer)[:400]
+            assert "No space left" in message, message
+        # The kernel fills the home itself: in a full one, another kernel would not even start.
+        measured = run_everywhere(hub, [user], _FILL_AND_MEASURE)[user].strip()
+        assert "No space left" in measured, measured
+        assert len(measured.splitlines()) == 1, measured
         assert (notebook.read_bytes(), record.read_bytes()) == before
     finally:
         hub.stop_server(user)
         # Its last kernel may take a moment longer to end than its server.
         subprocess.run(["umount", "--lazy", home], check=True)
-    return message
+    return f"{measured} | {message}"
 
 
 def server_killed(machine: Machine, hub: Hub, user: str) -> str:

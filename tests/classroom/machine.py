@@ -13,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-__all__ = ["CHECKOUT", "Machine", "clear", "left_behind", "missing", "prepare_environment"]
+__all__ = ["CHECKOUT", "Machine", "clear", "left_behind", "prepare_environment", "unfit", "unprepared"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("DLCASES_CLASSROOM", "/opt/deep-learning-cases-classroom"))
@@ -26,22 +26,30 @@ PREFIX = "dlct-"
 PROXY_VERSION = "5"
 
 
-def missing(home: Path = HOME) -> str | None:
-    """Why a classroom cannot be held here, in one line; None if it can."""
+def unfit() -> str | None:
+    """Why no classroom can be held on this machine, in one line; None if one can."""
     if os.geteuid() != 0:
-        return "a classroom makes UNIX users: expected to run as root"
-    for command in ("useradd", "runuser", "bwrap"):
+        return "it makes UNIX users: expected to run as root"
+    for command in ("useradd", "runuser", "bwrap", "npm"):
         if shutil.which(command) is None:
             return f"no command {command!r}: expected a Debian machine; make classroom installs what is missing"
     if not CHROMIUM.exists():
-        return f"no {CHROMIUM}: expected Debian's chromium; make classroom, or apt-get install chromium"
-    if not (home / "proxy" / "node_modules" / ".bin" / "configurable-http-proxy").exists():
-        return f"no hub environment at {home}: make classroom builds it (a few minutes, once)"
+        return f"no {CHROMIUM}: expected Debian's chromium; apt-get install chromium"
+    asked = [str(SYSTEM_PYTHON), "-c", "import ensurepip, sys; sys.exit(sys.version_info < (3, 11))"]
+    if not SYSTEM_PYTHON.exists() or subprocess.run(asked, capture_output=True, check=False).returncode != 0:
+        return f"{SYSTEM_PYTHON} is no Python 3.11 with venv, which every user can run; apt-get install python3-venv"
     with contextlib.suppress(ImportError):
         import playwright  # noqa: F401
 
         return None
     return "no playwright: expected the classroom extra; pip install -e '.[classroom]'"
+
+
+def unprepared(home: Path = HOME) -> str | None:
+    """Why the hub cannot start yet, in one line; None if it can."""
+    if not (home / "proxy" / "node_modules" / ".bin" / "configurable-http-proxy").exists():
+        return f"no hub environment at {home}: make classroom builds it (a few minutes, once)"
+    return None
 
 
 def prepare_environment(home: Path = HOME) -> None:

@@ -25,34 +25,19 @@
 # meets it.
 
 # %% locked="setup_policy"
-import io
 import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import Image, display
+from IPython.display import display
 from matplotlib.figure import Figure
 
 from deep_learning_cases import batching, batching_plots, cases, policy_record
+from deep_learning_cases.notebook_figures import DescribedFigure, show
 
 EVIDENCE = Path("evidence")
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
-
-
-def as_image(figure, in_words):
-    """The figure as a picture that carries what it says in words."""
-    png = io.BytesIO()
-    figure.savefig(png, format="png")
-    return Image(png.getvalue(), alt=in_words)
-
-
-def show(figure, in_words):
-    """Display a figure, with what it says in words for those who cannot see it."""
-    display(as_image(figure, in_words))
-    plt.close(figure)
-    print("In words:", in_words)
-
 
 if not (EVIDENCE / "latency.json").exists():
     print("There is no evidence/latency.json here yet: run measure_latency.ipynb first.")
@@ -171,7 +156,7 @@ def draw(rate_per_s, max_batch, max_wait_ms):
     names, labels = right.get_legend_handles_labels()
     figure.legend(names[:3], labels[:3], loc="upper right", ncols=3, fontsize=8, frameon=False)
     words = f"{rate_per_s:,.0f} requests/s; " + "; ".join(in_words) + "."
-    return as_image(figure, words), {"text/plain": f"In words: {words}"}
+    return DescribedFigure(figure, words), {"text/plain": f"In words: {words}"}
 
 
 # %% [markdown]

@@ -27,19 +27,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from IPython.display import display
 
 from deep_learning_cases import cases, latency_case, latency_engine, stats, timing
+from deep_learning_cases.notebook_figures import show
 
 EVIDENCE = Path("evidence")
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-
-
-def show(figure, in_words):
-    """Display a figure, with what it says in words for those who cannot see it."""
-    display(figure, metadata={"image/png": {"alt": in_words}})
-    plt.close(figure)
-    print("In words:", in_words)
 
 
 def plain_log(axis):

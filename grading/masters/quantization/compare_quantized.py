@@ -30,21 +30,13 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import display
 
 from deep_learning_cases import stats
+from deep_learning_cases.notebook_figures import show
 
 EVIDENCE = Path("evidence")
 RECORD = EVIDENCE / "quantization.json"
 INK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#D55E00", "#009E73"
-
-
-def show(figure, in_words):
-    """Display a figure, with what it says in words for those who cannot see it."""
-    display(figure, metadata={"image/png": {"alt": in_words}})
-    plt.close(figure)
-    print("In words:", in_words)
-
 
 # %% [markdown]
 # ## One word, several things

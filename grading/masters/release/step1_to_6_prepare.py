@@ -24,17 +24,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from IPython.display import display
+
+from deep_learning_cases.notebook_figures import show
 
 EVIDENCE = Path("evidence")
-
-
-def show(figure, in_words):
-    """Display a figure, with what it says in words for those who cannot see it."""
-    display(figure, metadata={"image/png": {"alt": in_words}})
-    plt.close(figure)
-    print("In words:", in_words)
-
 
 # %% [markdown]
 # ## Predict: how large will the files be?

@@ -190,17 +190,10 @@ for run in record["runs"]:
 
 # %% locked="plot_in_order" measures=true
 import matplotlib.pyplot as plt
-from IPython.display import display
+
+from deep_learning_cases.notebook_figures import show
 
 COLOURS = ["#0072B2", "#E69F00", "#009E73"]  # told apart with any kind of colour vision
-
-
-def show(figure, in_words):
-    """Display a figure, with what it says in words for those who cannot see it."""
-    display(figure, metadata={"image/png": {"alt": in_words}})
-    plt.close(figure)
-    print("In words:", in_words)
-
 
 figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
 start = 0
@@ -471,9 +464,9 @@ expect("p95_us", 5.5, [5.5])
 
 # Three rounds of 100 calls, merged. Their own p95 are 10, 20 and 100.
 three_rounds = [10] * 100 + [20] * 100 + [1] * 90 + [100] * 10
+mean_of_p95 = (10 + 20 + 100) / 3
 slips = {
-    130
-    / 3: "that is the mean of the rounds' p95; what did your two sets of measurements show?",
+    mean_of_p95: "that is the mean of the rounds' p95; what did your two sets of rounds show?",
     100: "that is the slowest round alone; how many of all 300 calls were slower than 20?",
 }
 expect("p95_us", 20, three_rounds, slips=slips)
@@ -487,11 +480,11 @@ slips = {
 expect("images_per_second", 3200, [10_000] * 300, 32, slips)
 
 # Three calls of very different length: 96 images in 8,000 us.
+mean_of_rates = (32_000 + 16_000 + 6_400) / 3
 slips = {
     375: "that is calls per second; how many images does one call carry?",
     16_000: "that comes from the median; where did the slow call's time go?",
-    54_400
-    / 3: "that is the mean of three rates; did every call take the same share of the time?",
+    mean_of_rates: "that is the mean of three rates; did every call take as long?",
     4000: "that is one batch over the time of three; how many calls were there?",
 }
 expect("images_per_second", 12_000, [1000, 2000, 5000], 32, slips)
