@@ -4,9 +4,11 @@ Names are loaded on first use, so that ``import deep_learning_cases`` costs mill
 neither PyTorch nor matplotlib.
 """
 
-import importlib
 import os
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself takes longer to import than all the rest of what the command line starts with
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -54,7 +56,9 @@ _NAMES: dict[str, str] = {"latency_case": "cases", "load_latency_case": "cases"}
 __all__ = ["__version__", *_MODULES, *_NAMES]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    import importlib
+
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _NAMES:

@@ -7,7 +7,6 @@
 or ``python -m deep_learning_cases.bench evidence`` for both with the library's own summary.
 """
 
-import argparse
 import datetime
 import math
 import os
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import files, fresh_process, machine, stats, timing
+from deep_learning_cases import commands, files, fresh_process, machine, out_folder, stats, timing
 from deep_learning_cases.bench_record import (
     BOUNDARY,
     INPUT,
@@ -31,7 +30,7 @@ from deep_learning_cases.bench_record import (
     problem_of,
     summary_of,
 )
-from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError, MeasurementError
+from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
 
 __all__ = [
     "BOUNDARY",
@@ -73,6 +72,8 @@ def run(
     ``latency_stats(samples_us, batch_size)`` fills ``summary``, which stays empty without it.  The old file stays
     untouched until the new one is complete.
     """
+    if Path(folder).is_dir():  # measure says what is wrong with any other
+        out_folder.check_room(Path(folder))
     record = measure(
         folder,
         rounds=rounds,
@@ -199,19 +200,20 @@ def summarise(folder: str | Path, latency_stats: LatencyStats) -> Record:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """``python -m deep_learning_cases.bench DIR``: measure, summarise, print a table; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m deep_learning_cases.bench", description=run.__doc__)
+    parser = commands.Parser(prog="python -m deep_learning_cases.bench")
     parser.description = "Time both models of an evidence folder in fresh processes and write benchmark.json."
-    parser.add_argument("folder", metavar="DIR", type=Path, help="evidence folder")
+    parser.add_argument("folder", metavar="DIR", type=commands.path, help="evidence folder")
     parser.add_argument("--timeout-s", type=float, default=120.0, help="for one measuring process (120)")
     arguments = parser.parse_args(argv)
     try:
-        record = run(arguments.folder, timeout_s=arguments.timeout_s, latency_stats=stats.latency_summary)
+        with out_folder.taken(arguments.folder):
+            record = run(arguments.folder, timeout_s=arguments.timeout_s, latency_stats=stats.latency_summary)
     except DeepLearningCasesError as error:
         print(f"bench: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("bench: stopped; the old benchmark.json, if any, is untouched", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     print("model  batch    n     p50 us     p95 us   images/s")
     for name, sizes in record["summary"].items():
         for size, row in sizes.items():

@@ -14,7 +14,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, data, files, latency_engine, latency_record, machine, schemas, timing
+from deep_learning_cases import bench, data, files, latency_engine, latency_record, machine, out_folder, schemas, timing
 from deep_learning_cases.errors import FileError, InputError, MeasurementError
 
 __all__ = [
@@ -201,6 +201,8 @@ def _check_place(artifact: str | Path | None) -> None:
         raise InputError(f"artifact is {type(artifact).__name__}: expected a path, or None; change it")
     if artifact is not None and (not Path(artifact).parent.is_dir() or Path(artifact).is_dir()):
         raise FileError(f"cannot write {artifact}: expected a file in an existing folder; make the folder first")
+    if artifact is not None:
+        out_folder.check_room(Path(artifact).parent)
 
 
 def _machine(blas: list[dict[str, Any]] | None) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from deep_learning_cases import (
     fresh_process,
     int8_kernels,
     machine,
+    out_folder,
     predictions,
     runners,
     schemas,
@@ -31,7 +32,7 @@ from deep_learning_cases.comparison_plan import Plan
 from deep_learning_cases.comparison_record import CAVEATS, SCHEMA, busy, started, utc_now
 from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
 from deep_learning_cases.comparison_trial import COMMAND_CODE
-from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError, MeasurementError
+from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
 from deep_learning_cases.subjects import Subject
 from deep_learning_cases.variants import VARIANTS
 
@@ -62,7 +63,19 @@ def compare(
     plan = Plan() if plan is None else plan
     folder = Path(out)
     _check_room(subject, plan)
-    _make_folder(folder / MODELS)
+    with out_folder.made(folder / MODELS):
+        out_folder.check_room(folder)
+        return _compare(subject, folder, plan, seed, progress, launch or _fresh)
+
+
+def _compare(
+    subject: Subject,
+    folder: Path,
+    plan: Plan,
+    seed: int,
+    progress: bool | None,
+    launch: Callable[[dict[str, Any], float], dict[str, Any]],
+) -> dict[str, Any]:
     record = started(subject, plan, seed)
     baseline = subject.train(seed, progress)
     record["network"]["parameters"] = sum(parameter.numel() for parameter in baseline.parameters())
@@ -73,7 +86,7 @@ def compare(
                 _add_config(record, name, subject, baseline, folder / MODELS, plan, seed, progress)
         measured = list(record["configs"])
         record["methodology"]["order"] = plan.order(measured)
-        _measure(record, measured, subject, folder / MODELS, plan, seed, progress, launch or _fresh)
+        _measure(record, measured, subject, folder / MODELS, plan, seed, progress, launch)
     except (KeyboardInterrupt, DeepLearningCasesError) as error:
         if record["configs"]:
             reason = "stopped by Ctrl-C" if isinstance(error, KeyboardInterrupt) else str(error)
@@ -238,13 +251,6 @@ def _free_bytes() -> int | None:
         return None
     free, limit = int(psutil.virtual_memory().available), machine.memory_limit_bytes()
     return free if limit is None else min(free, limit - int(psutil.Process().memory_info().rss))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make the folder {folder} ({error.strerror}): choose a writable place") from error
 
 
 @contextmanager

@@ -26,6 +26,7 @@ __all__ = [
     "Dataset",
     "Split",
     "archive_bytes",
+    "check_seed",
     "data_bytes",
     "load_digits",
     "normalise",
@@ -64,6 +65,12 @@ class Dataset:
     test: Split
 
 
+def check_seed(seed: object) -> None:
+    """InputError unless ``seed`` is a whole number from 0 to 2**32 - 1, which every generator used here takes."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise InputError(f"the seed is {seed!r}: expected a whole number from 0 to 4294967295; choose another")
+
+
 def load_digits(seed: int = 1729) -> Dataset:
     """scikit-learn's copy of the UCI digits (1,797 images), cut by ``seed`` into 1,297 for training and 500 for test.
 
@@ -74,8 +81,7 @@ def load_digits(seed: int = 1729) -> Dataset:
     """
     from sklearn.datasets import load_digits as sklearn_digits
 
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise InputError(f"the seed is {seed!r}: expected a whole number from 0 to 4294967295; choose another")
+    check_seed(seed)
     source = sklearn_digits()
     images = source.images.astype(np.uint8).reshape(-1, *IMAGE_SHAPE)
     labels = source.target.astype(np.uint8)

@@ -5,6 +5,7 @@ The command line prints that line and exits with ``exit_code``; a traceback mean
 """
 
 __all__ = [
+    "INTERRUPTED",
     "DeepLearningCasesError",
     "EvidenceError",
     "FileError",
@@ -13,6 +14,10 @@ __all__ = [
     "MissingDependencyError",
     "ModelError",
 ]
+
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: the shell's own convention, 128 + SIGINT."""
 
 
 class DeepLearningCasesError(Exception):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep_learning_cases.errors import FileError, InputError, MeasurementError, MissingDependencyError
+from deep_learning_cases import out_folder
+from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
 
 if TYPE_CHECKING:
     from deep_learning_cases.cases import LatencyCase
@@ -61,15 +62,17 @@ def command(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.cold_starts <= 1000:
         raise InputError(f"--cold-starts is {arguments.cold_starts}: expected 1 to 1000; change it")
     cases.check_protocol(arguments.warmups, arguments.trials, arguments.seed, arguments.threads, arguments.inputs)
-    out = _folder(arguments.out)
-    record = _measure(arguments, asked, sizes, widths)
-    cases.save(record, out / RECORD)
-    written = [out / RECORD]
-    pictures = list(_pictures(record))
-    for picture in pictures:
-        path = out / f"{picture.name}.png"
-        files.write_bytes(path, _png(picture))
-        written.append(path)
+    limit_bytes = _limit_bytes(arguments.memory_limit_mb)
+    out: Path = arguments.out
+    with out_folder.made(out), out_folder.taken(out):
+        record = _measure(arguments, asked, sizes, widths, limit_bytes)
+        cases.save(record, out / RECORD)
+        written = [out / RECORD]
+        pictures = list(_pictures(record))
+        for picture in pictures:
+            path = out / f"{picture.name}.png"
+            files.write_bytes(path, _png(picture))
+            written.append(path)
     if arguments.json:
         alt = {path.name: picture.alt_text for path, picture in zip(written[1:], pictures, strict=True)}
         value = {"record": latency_record.to_json(record), "files": [str(path) for path in written], "alt_texts": alt}
@@ -79,12 +82,14 @@ def command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int]) -> "LatencyCase":
+def _measure(
+    arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int], limit_bytes: int | None
+) -> "LatencyCase":
     from deep_learning_cases import boundaries, cases, fresh_starts
 
     what = {key: getattr(arguments, key) for key in ("engine", "model", "seed", "threads", "device")}
     how = what | {"warmups": arguments.warmups, "trials": arguments.trials}
-    memory = fresh_starts.memory(sizes, limit_bytes=_limit_bytes(arguments.memory_limit_mb), **what)
+    memory = fresh_starts.memory(sizes, limit_bytes=limit_bytes, **what)
     fitting = [size for size in sizes if memory["results"][size]["fits"]]
     if not fitting:
         reason = memory["results"][sizes[0]]["reason"]
@@ -176,11 +181,3 @@ def _limit_bytes(megabytes: float | None) -> int | None:
     if not 0 < megabytes < 1e9:
         raise InputError(f"--memory-limit-mb is {megabytes}: expected megabytes above 0; change it")
     return max(1, round(1e6 * megabytes))
-
-
-def _folder(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot make the folder {path} ({error.strerror}): choose a writable place") from error
-    return path

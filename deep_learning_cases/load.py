@@ -29,10 +29,13 @@ from deep_learning_cases.load_client import Client, Reply, Target, event_loop, t
 from deep_learning_cases.load_starts import MAX_REQUESTS, MAX_SECONDS
 from deep_learning_cases.predictor import PARTS
 
-__all__ = ["SERVICE", "Fate", "make_bodies", "measure_service", "send"]
+__all__ = ["INTERRUPTED", "SERVICE", "Fate", "LoadInterrupted", "make_bodies", "measure_service", "send"]
 
 MAX_IN_FLIGHT = 500
 """While so many requests are unanswered the next one waits for one of them to end, and counts as late."""
+
+INTERRUPTED = "interrupted"
+"""The status of a request that waited for its answer when Ctrl-C ended the load."""
 
 MAX_CONCURRENCY = 500
 DISTINCT = 16
@@ -61,6 +64,14 @@ class Fate:
     server_ms: dict[str, float] = field(default_factory=dict)
 
 
+class LoadInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a load was being sent; ``fates`` holds what became of the requests that were sent until then."""
+
+    def __init__(self, fates: list[Fate]) -> None:
+        super().__init__()
+        self.fates = fates
+
+
 def make_bodies(width: int = 64, image_format: str = "png", seed: int = 0, count: int = DISTINCT) -> list[bytes]:
     """Encoded images to send, see :func:`images.photo`."""
     return [images.photo(width, image_format, seed + number) for number in range(count)]
@@ -83,7 +94,8 @@ def send(
     requests.  With both, the closed loop that many load generators are: requests have intended starts, and a client
     that is still waiting sends its next one late.  ``progress`` is called twice a second with the requests that ended.
 
-    InputError for nonsense, for a target that is not this machine, and where nobody listens.
+    InputError for nonsense, for a target that is not this machine, and where nobody listens.  LoadInterrupted for
+    Ctrl-C once requests were being sent.
     """
     where = target(url, allow_remote)
     requests = [where.request(body) for body in bodies]
@@ -94,12 +106,17 @@ def send(
     positive(timeout_s, "timeout (seconds)")
     if not 0 < positive(seconds, "seconds") <= MAX_SECONDS:
         raise InputError(f"seconds is {seconds:g}: expected at most {MAX_SECONDS:g}; make several runs")
+    runs: list[_Run] = []
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()  # a collection would make a request late
     try:
         with asyncio.Runner(loop_factory=event_loop) as runner:
-            return runner.run(_send(where, requests, starts_s, concurrency, seconds, timeout_s, progress))
+            return runner.run(_send(where, requests, starts_s, concurrency, seconds, timeout_s, progress, runs))
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        raise LoadInterrupted(runs[0].fates()) from None
     finally:
         if enabled:
             gc.enable()
@@ -113,12 +130,15 @@ async def _send(
     seconds: float,
     timeout_s: float,
     progress: Callable[[int], object] | None,
+    runs: "list[_Run]",
 ) -> list[Fate]:
+    """Send the load; the run is put into ``runs``, so that it can be asked after an interrupt as well."""
     client = Client(where, timeout_s)
     loop = asyncio.get_running_loop()
     try:
         await client.connect(concurrency or 1)
         run = _Run(client, requests, loop.time() + LEAD_S)
+        runs.append(run)
         teller = None if progress is None else loop.create_task(run.tell(progress))
         if concurrency is None:
             assert starts_s is not None
@@ -183,8 +203,11 @@ class _Run:
 
     async def _one(self, number: int, start_s: float | None) -> None:
         sent_s = self._clock()
-        reply = await self._client.send(self._requests[number % len(self._requests)])
-        self._ends[number] = (start_s, sent_s - self._begun_s, self._clock() - self._begun_s, reply)
+        reply = Reply(0, b"", INTERRUPTED)
+        try:
+            reply = await self._client.send(self._requests[number % len(self._requests)])
+        finally:
+            self._ends[number] = (start_s, sent_s - self._begun_s, self._clock() - self._begun_s, reply)
 
     def fates(self) -> list[Fate]:
         """Read the answers only now: parsing them while sending would make requests late."""

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from deep_learning_cases import machine, stats
+from deep_learning_cases import machine, schemas, stats
 from deep_learning_cases.load import Fate
 from deep_learning_cases.predictor import PARTS
 
-__all__ = ["SCHEMA", "lines", "record", "summary"]
+__all__ = ["SCHEMA", "check", "lines", "record", "summary"]
 
 SCHEMA = "deep-learning-cases/load/1"
 
@@ -23,20 +23,25 @@ LATE_S = 0.005
 LATE_SHARE = 0.01
 RATE_SHARE = 0.98
 
+CHECKED = 2000
+"""Entries of each column that are held against the schema, at 20 us each; the others were made in the same way."""
+
 _PERCENTS = (50, 95, 99)
 
 
-def summary(fates: Sequence[Fate]) -> dict[str, Any]:
+def summary(fates: Sequence[Fate], interrupted: bool = False) -> dict[str, Any]:
     """What the table shows, as JSON values.
 
     ``latency_ms`` counts from the intended start (from sending where there is none), ``latency_from_send_ms`` from
     sending: in an open loop that keeps up they agree, in a closed loop with a rate their difference is what the loop
     omits.  ``kept_up`` is None without intended starts; otherwise it is False, with a ``warning``, where more than
     1 % of the requests were sent more than 5 ms late, or fewer than 98 % of the intended rate were sent.
+    ``interrupted``: the load was ended before its time, and these are the requests that were sent until then.
     """
     answered = [fate for fate in fates if fate.status == "200"]
     counts = Counter(fate.status for fate in fates)
     result: dict[str, Any] = {
+        "interrupted": interrupted,
         "requests": len(fates),
         "answered": len(answered),
         "status": {status: counts[status] for status in sorted(counts)},
@@ -52,8 +57,10 @@ def summary(fates: Sequence[Fate]) -> dict[str, Any]:
     return result | _lateness(fates, result["intended_rate_per_s"], result["achieved_rate_per_s"])
 
 
-def record(fates: Sequence[Fate], settings: dict[str, Any]) -> dict[str, Any]:
+def record(fates: Sequence[Fate], settings: dict[str, Any], interrupted: bool = False) -> dict[str, Any]:
     """Everything, to be kept: settings, machine, summary, and for each request a value in every column.
+
+    What each key means stands in ``schemas/load-1.json``.
 
     ``results`` has the model's times by batch size as the service measured them, in the form that
     ``dlcases batching --from`` reads; a batch counts once for each of its requests.
@@ -67,7 +74,7 @@ def record(fates: Sequence[Fate], settings: dict[str, Any]) -> dict[str, Any]:
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "settings": settings,
         "environment": machine.environment(),
-        "summary": summary(fates),
+        "summary": summary(fates, interrupted),
         "requests": {
             "intended_s": [fate.intended_s for fate in fates],
             "sent_s": [fate.sent_s for fate in fates],
@@ -78,6 +85,13 @@ def record(fates: Sequence[Fate], settings: dict[str, Any]) -> dict[str, Any]:
         },
         "results": {size: {"samples_ms": samples} for size, samples in runs.items()},
     }
+
+
+def check(whole: dict[str, Any], file: str) -> None:
+    """EvidenceError that names ``file`` unless a :func:`record` follows its schema."""
+    start = {name: column[:CHECKED] for name, column in whole["requests"].items()}
+    runs = {size: {"samples_ms": row["samples_ms"][:CHECKED]} for size, row in whole["results"].items()}
+    schemas.validate(whole | {"requests": start, "results": runs}, "load", file)
 
 
 def lines(result: dict[str, Any]) -> list[str]:

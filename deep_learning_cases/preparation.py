@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, data, engines, files, network, quantization
-from deep_learning_cases.errors import FileError, ModelError
+from deep_learning_cases import artefacts, data, engines, files, network, out_folder, quantization
+from deep_learning_cases.errors import ModelError
 
 __all__ = ["LARGEST_LOGIT_DIFFERENCE", "build"]
 
@@ -29,7 +29,13 @@ def build(folder: str | Path, seed: int = 1729, progress: bool | None = None) ->
     Raises FileError, MissingDependencyError without PyTorch, and ModelError if the network is worse than 97 % or the
     engines differ by more than 1e-3.
     """
-    folder = Path(folder)
+    data.check_seed(seed)
+    with out_folder.made(Path(folder)):
+        out_folder.check_room(Path(folder))
+        return _build(Path(folder), seed, progress)
+
+
+def _build(folder: Path, seed: int, progress: bool | None) -> dict[str, Any]:
     dataset = data.load_digits(seed)
     model = network.train(dataset, seed, progress)
     weights = network.weights(model)
@@ -50,7 +56,8 @@ def build(folder: str | Path, seed: int = 1729, progress: bool | None = None) ->
     differences = {engine: float(np.abs(logits - trained).max()) for engine, logits in reloaded.items()}
     accuracy = {"fp32": network.accuracy(trained, labels), "int8": network.accuracy(int8, labels)}
     _judge(accuracy["fp32"], differences)
-    _write(folder, contents)
+    for name, content in contents.items():
+        files.write_bytes(folder / name, content)
     return {
         "seed": seed,
         "images": len(labels),
@@ -88,14 +95,3 @@ def _judge(accuracy: float, differences: dict[str, float]) -> None:
                 f"{engine} differs from the trained network by {largest:.3g} in a logit: expected at most "
                 f"{LARGEST_LOGIT_DIFFERENCE}; check that the installed versions fit together (dlcases doctor)"
             )
-
-
-def _write(folder: Path, contents: dict[str, bytes]) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"cannot make the folder {folder} ({error.strerror or type(error).__name__}): choose a writable place"
-        ) from error
-    for name, content in contents.items():
-        files.write_bytes(folder / name, content)

@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import comparison, files, subjects, variants
+from deep_learning_cases import comparison, data, files, out_folder, subjects, variants
 from deep_learning_cases.comparison_claims import CLAIMS
-from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
+from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError
 from deep_learning_cases.torch_quantization import BACKENDS
 
 __all__ = ["add_arguments", "command", "lines"]
 
-INTERRUPTED = 130
 OUT = Path("quantization")
 
 
@@ -51,6 +50,12 @@ def command(arguments: argparse.Namespace) -> int:
         pin=arguments.pin,
     )
     _refuse_unfit(arguments.out)
+    data.check_seed(arguments.seed)
+    with out_folder.made(arguments.out), out_folder.taken(arguments.out):
+        return _compare(arguments, plan)
+
+
+def _compare(arguments: argparse.Namespace, plan: comparison.Plan) -> int:
     subject = subjects.load(arguments.data, arguments.archive, arguments.seed, arguments.epochs)
     path = arguments.out / comparison.FILE
     before = path.stat().st_mtime_ns if path.exists() else None

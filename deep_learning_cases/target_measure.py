@@ -3,15 +3,14 @@
 What this module imports travels in the kit, so it imports little.
 """
 
-import argparse
 import datetime
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, bench_record, files, stats
-from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
+from deep_learning_cases import bench, bench_record, commands, files, out_folder, stats
+from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, EvidenceError, InputError
 
 __all__ = ["MANIFEST", "SCHEMA", "TARGET", "main", "measure_target"]
 
@@ -29,6 +28,7 @@ def measure_target(kit: Path, device: str | None = None, timeout_s: float = 600.
     for name, fact in files.read_json(kit / MANIFEST)["files"].items():
         if files.file_record(folder / name) != fact:
             raise EvidenceError(f"{folder / name} is not the file that was packed: unpack the kit again")
+    out_folder.check_room(kit)
     record = bench.measure(folder, timeout_s=timeout_s, progress=_say)
     record["summary"] = bench_record.summary_of(record, stats.latency_summary)
     name = device or str(record["environment"]["cpu"]["model"] or "unnamed device")
@@ -42,7 +42,7 @@ def measure_target(kit: Path, device: str | None = None, timeout_s: float = 600.
 
 def main(kit: Path, argv: Sequence[str] | None = None) -> int:
     """``python measure.py``: measure, write, print a table; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Repeat the measurement of both models on this machine.")
+    parser = commands.Parser(prog="measure.py", description="Repeat the measurement of both models on this machine.")
     parser.add_argument("--device", help="what this machine is, in your words (the processor's name)")
     parser.add_argument("--timeout-s", type=float, default=600.0, help="for one measuring process (600)")
     arguments = parser.parse_args(argv)
@@ -53,7 +53,7 @@ def main(kit: Path, argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         print("measure: stopped; nothing was written", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     print("model  batch    n     p50 us     p95 us   images/s")
     for model, sizes in target["benchmark"]["summary"].items():
         for size, row in sizes.items():

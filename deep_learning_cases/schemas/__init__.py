@@ -15,7 +15,17 @@ from deep_learning_cases.errors import EvidenceError, InputError
 
 __all__ = ["NAMES", "load", "validate", "violations"]
 
-NAMES = ("benchmark", "claims", "latency", "policy", "quantization", "regression", "release", "target_benchmark")
+NAMES = (
+    "benchmark",
+    "claims",
+    "latency",
+    "load",
+    "policy",
+    "quantization",
+    "regression",
+    "release",
+    "target_benchmark",
+)
 """The files that have a schema; version 1 of each lies beside this module as ``<name>-1.json``."""
 
 _WORDS = {

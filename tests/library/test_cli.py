@@ -191,6 +191,76 @@ def test_an_interrupt_that_an_import_turned_into_its_own_failure_is_still_an_int
     assert signal.getsignal(signal.SIGINT) is before
 
 
+INTERRUPTING = """
+import importlib.abc, os, signal, sys
+
+class Interrupting(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+sys.argv = ["dlcases", "check", {folder!r}]
+from deep_learning_cases.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to itself")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deep_learning_cases.command_line", "argparse", "deep_learning_cases.release_cli", "json",
+        "deep_learning_cases.release", "numpy", "deep_learning_cases.evidence",
+    ],
+)  # fmt: skip
+def test_ctrl_c_during_any_import_is_the_usual_line(name, tmp_path):
+    code = INTERRUPTING.format(name=name, folder=str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2]
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == f"dlcases: {cli.STOPPED}\n"
+
+
+def test_before_ctrl_c_is_looked_after_next_to_nothing_is_imported():
+    code = "import sys; before = set(sys.modules); import deep_learning_cases.cli; print(*(set(sys.modules) - before))"
+    loaded = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=True,
+        cwd=Path(__file__).resolve().parents[2],
+    ).stdout.split()  # fmt: skip
+    ours = {name for name in loaded if name.startswith("deep_learning_cases")}
+    assert ours == {"deep_learning_cases", "deep_learning_cases.cli", "deep_learning_cases.errors"}
+    assert not set(loaded) & {"typing", "argparse", "json", "signal", "enum", "re", "pathlib", "contextlib"}
+
+
+def test_a_second_ctrl_c_while_the_first_is_told_changes_nothing(monkeypatch, tmp_path, capsys):
+    def twice(_folder):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            fail = cli._fail
+            monkeypatch.setattr(cli, "_fail", lambda *told: (signal.raise_signal(signal.SIGINT), fail(*told))[1])
+
+    monkeypatch.setattr(release, "check", twice)
+    assert cli.main(["check", str(tmp_path)]) == 130
+    assert "Ctrl-C" in one_line(capsys)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to itself")
+def test_ctrl_c_while_python_ends_is_no_traceback():
+    code = (
+        "import atexit, os, signal, sys\nfrom deep_learning_cases.cli import main\n"
+        "sys.argv = ['dlcases', '--version']\n"
+        "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\nsys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2]
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "dlcases 0.1.0\n", "")
+
+
 def test_a_defect_of_ours_is_not_dressed_as_an_interrupt(monkeypatch, tmp_path):
     def broken(_folder):
         raise ImportError("a defect")

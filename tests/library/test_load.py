@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import socket
 import threading
 import time
@@ -173,6 +174,48 @@ def test_progress_counts_what_has_ended(monkeypatch):
     assert 1 <= told[-1] <= len(fates)
 
 
+@pytest.mark.parametrize(
+    "loop", [{"starts_s": np.array([0.0, 0.01, 30.0])}, {"concurrency": 2}], ids=["open", "closed"]
+)
+def test_ctrl_c_keeps_what_was_sent_and_what_became_of_it(loop):
+    engine = Scripted(open_gate=False)
+    with running(engine, max_batch=1) as started:
+        answered = threading.Event()
+
+        def interrupt():
+            engine.gate.release()  # one request is answered, the others never
+            assert answered.wait(20)
+            signal.raise_signal(signal.SIGINT)
+
+        def told(ended):
+            if ended:
+                answered.set()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(load.LoadInterrupted) as stopped:
+            load.send(started.url, [png(1)], progress=told, **loop)
+        thread.join()
+        engine.gate.release(100)
+    kinds = [one.status for one in stopped.value.fates]
+    assert kinds.count("200") == 1
+    assert kinds.count(load.INTERRUPTED) >= 1
+    assert set(kinds) == {"200", load.INTERRUPTED}
+    assert all(one.done_s >= one.sent_s for one in stopped.value.fates)
+    summary = load_report.summary(stopped.value.fates, interrupted=True)
+    assert summary["latency_ms"]["n"] == 1
+
+
+def test_ctrl_c_before_anything_was_sent_is_only_ctrl_c(monkeypatch):
+    async def interrupted(*_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deep_learning_cases.load_client.Client.connect", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        load.send("http://127.0.0.1:9", [b"x"], concurrency=1)
+    assert type(stopped.value) is KeyboardInterrupt
+
+
 def test_refusals_timeouts_and_bad_images_are_fates_too():
     with running(engine := Scripted(open_gate=False), max_batch=1, queue_bound=1) as started:
         fates = load.send(
@@ -300,6 +343,7 @@ def test_the_record_keeps_every_request_and_feeds_the_policy(tmp_path):
     fates.append(fate(2.0, 2.0, 2.1, "503"))
     record = load_report.record(fates, {"seed": 1})
     files.write_json(tmp_path / "load.json", record)
+    assert record["summary"]["interrupted"] is False
     assert {len(column) for column in record["requests"].values()} == {11}
     assert record["requests"]["batch_size"][-1] is None
     measured = read_measured(tmp_path / "load.json")["model"]

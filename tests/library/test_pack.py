@@ -255,6 +255,15 @@ def test_the_kit_measures_with_numpy_and_onnx_runtime_alone(kit, evidence, tmp_p
     assert release.check(evidence) == []
 
 
+@pytest.mark.parametrize("option", [["--rounds", "3"], ["--timeout-s", "soon"], ["--device"]], ids=lambda o: o[0])
+def test_a_bad_option_of_the_kit_is_one_line(kit, tmp_path, option):
+    done = run_kit(kit, tmp_path, *option)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("measure.py: ")
+    assert option[0] in done.stderr
+    assert "--help" in done.stderr
+
+
 def test_the_kit_refuses_files_that_are_not_its_own(kit, tmp_path):
     path = kit / "evidence" / artefacts.INT8
     path.write_bytes(path.read_bytes() + b"\0")

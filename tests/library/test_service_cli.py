@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import artefacts, files, service_cli, service_process
-from deep_learning_cases.errors import FileError, InputError, MeasurementError, MissingDependencyError
+from deep_learning_cases import artefacts, files, load, load_cli, load_report, schemas, service_cli, service_process
+from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError, MissingDependencyError
+from deep_learning_cases.predictor import PARTS
 from tests.library.serving import Asking, Scripted, ask, png, running
 
 SERVE = """
 import argparse, sys
 from deep_learning_cases import service_cli
 parser = argparse.ArgumentParser()
-service_cli.add_serve_arguments(parser)
-sys.exit(service_cli.serve_command(parser.parse_args()))
+service_cli.add_arguments(parser)
+sys.exit(service_cli.command(parser.parse_args()))
 """
 
 
@@ -38,8 +39,8 @@ def _serve(*options):
 def _load(*options):
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
-    service_cli.add_load_arguments(parser)
-    return service_cli.load_command(parser.parse_args([str(option) for option in options]))
+    load_cli.add_arguments(parser)
+    return load_cli.command(parser.parse_args([str(option) for option in options]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -85,6 +86,64 @@ def test_a_load_is_printed_and_kept(tmp_path, capsys):
     assert record["schema"] == "deep-learning-cases/load/1"
     assert len(record["requests"]["status"]) == record["summary"]["requests"]
     assert record["settings"]["rate"] == 100
+
+
+@pytest.mark.parametrize("rate", [["--rate", 50], ["--concurrency", 1], ["--rate", 50, "--concurrency", 2]])
+def test_what_is_kept_follows_the_schema(rate, tmp_path):
+    with running(Scripted(), queue_bound=100) as started:
+        assert _load(started.url, *rate, "--seconds", 0.3, "--out", tmp_path / "load.json") == 0
+    assert schemas.violations(files.read_json(tmp_path / "load.json"), "load") == []
+
+
+def test_a_load_without_an_answer_follows_the_schema(tmp_path):
+    (tmp_path / "image.png").write_bytes(b"no image")
+    with running(Scripted()) as started:
+        options = ["--rate", 20, "--seconds", 0.3, "--image", tmp_path / "image.png", "--out", tmp_path / "load.json"]
+        assert _load(started.url, *options) == 1
+    assert schemas.violations(files.read_json(tmp_path / "load.json"), "load") == []
+
+
+def test_a_record_that_breaks_the_schema_is_not_written(tmp_path, monkeypatch):
+    whole = load_report.record
+    monkeypatch.setattr(load_report, "record", lambda *arguments: whole(*arguments) | {"created_at": "today"})
+    with running(Scripted(), queue_bound=100) as started, pytest.raises(EvidenceError, match="/created_at"):
+        _load(started.url, "--rate", 50, "--seconds", 0.1, "--out", tmp_path / "load.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_ctrl_c_keeps_the_part_and_says_so_in_one_line(kept, tmp_path, monkeypatch, capsys):
+    sent = [load.Fate(0.0, 0.0, 0.01, "200", 1, dict.fromkeys(PARTS, 1.0)), load.Fate(0.1, 0.1, 0.2, load.INTERRUPTED)]
+
+    def stopped(*_arguments, **_options):
+        raise load.LoadInterrupted(sent)
+
+    monkeypatch.setattr(load, "send", stopped)
+    path = tmp_path / "load.json"
+    assert _load("http://127.0.0.1:9", "--rate", 50, *(["--out", path] if kept else [])) == 130
+    told = capsys.readouterr()
+    assert told.err.count("\n") == 1
+    assert "stopped by Ctrl-C after 2 requests" in told.err
+    assert "interrupted: 1" in told.out
+    if kept:
+        assert str(path) in told.err
+        record = files.read_json(path)
+        assert schemas.violations(record, "load") == []
+        assert record["summary"]["interrupted"] is True
+        assert record["requests"]["status"] == ["200", "interrupted"]
+    else:
+        assert "nothing is kept" in told.err
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_before_any_request_is_the_usual_line(tmp_path, monkeypatch):
+    def stopped(*_arguments, **_options):
+        raise load.LoadInterrupted([])
+
+    monkeypatch.setattr(load, "send", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        _load("http://127.0.0.1:9", "--rate", 50, "--out", tmp_path / "load.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_is_one_value_and_the_closed_loop_says_what_it_omits(tmp_path, capsys):
@@ -134,10 +193,10 @@ def test_mistakes_of_a_load_are_one_line(options, failure, told):
 )
 def test_mistakes_of_serving_are_one_line(random_models, tmp_path, options, failure, told):
     parser = argparse.ArgumentParser()
-    service_cli.add_serve_arguments(parser)
+    service_cli.add_arguments(parser)
     folder = random_models if options else tmp_path
     with pytest.raises(failure, match=told):
-        service_cli.serve_command(parser.parse_args([str(folder), *options]))
+        service_cli.command(parser.parse_args([str(folder), *options]))
 
 
 @pytest.mark.parametrize("missing", ["tornado", "PIL", "psutil"])

@@ -1,0 +1,37 @@
+"""What every command has in common: a parser that complains in one line, a path, an answer for people or programs."""
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+__all__ = ["Parser", "emit", "path", "print_json"]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse prints the usage before every error; one line and where to find help is enough."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
+
+
+def path(text: str) -> Path:
+    """An unset shell variable gives "", and ``Path("")`` is the current folder: hardly what was meant."""
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty: expected a path; write . for the current folder")
+    return Path(text)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output; ValueError for NaN or Infinity."""
+    print(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def emit(arguments: argparse.Namespace, value: Any, lines: Iterable[str]) -> int:
+    """The answer of a command: one JSON value, or lines for a person.  Returns exit code 0."""
+    if arguments.json:
+        print_json(value)
+    else:
+        print("\n".join(lines))
+    return 0
