@@ -26,11 +26,11 @@ def display_config() -> Any:
     """How feedback and formgrader render: Markdown cleaned after rendering, no SVG, script or widget."""
     from traitlets.config import Config
 
-    from grading.sanitise import markdown_to_html
+    from grading.feedback_page import markdown_filter
 
     config = Config()
     config.HTMLExporter.sanitize_html = True
-    config.HTMLExporter.filters = {"markdown2html": markdown_to_html}
+    config.HTMLExporter.filters = {"markdown2html": markdown_filter}
     return config
 
 

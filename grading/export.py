@@ -19,18 +19,23 @@ __all__ = ["FORMATS", "add_parser", "export", "run", "scores_of"]
 def add_parser(subparsers: Any) -> None:
     """The command's arguments."""
     parser = subparsers.add_parser("export", help="write the grades as CSV, for Canvas or for Moodle")
+    parser.add_argument("assignment", nargs="?", help="only this assignment (default: all of the gradebook)")
     parser.add_argument("--format", choices=sorted(FORMATS), default="csv", help="which file (default: csv)")
     parser.add_argument(
         "--to", type=Path, metavar="FILE", help="where (default: grades-FORMAT.csv in the course folder)"
     )
-    parser.add_argument("--assignment", metavar="A", help="only this assignment")
+    parser.add_argument("--assignment", dest="named", metavar="A", help="the same, by name")
     parser.add_argument("--course", type=Path, default=COURSE, metavar="DIR", help="course folder (default: grading/)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file and say where it is."""
+    if args.assignment and args.named and args.assignment != args.named:
+        raise InputError(
+            f"two assignments are named, {args.assignment!r} and {args.named!r}: expected one, or none for all of them"
+        )
     path = args.to or Path(args.course) / f"grades-{args.format}.csv"
-    rows = export(args.course, args.format, path, args.assignment)
+    rows = export(args.course, args.format, path, args.assignment or args.named)
     print(f"{rows} rows in {path}")
     return 0
 

@@ -1,15 +1,32 @@
-"""nbgrader's feedback page, readable for more people: language named, darker links and code, no sideways scrolling."""
+"""nbgrader's feedback page, whole by itself and readable for more people.
 
+It asks nobody for anything: no MathJax from elsewhere (a formula stays readable as it was written), no fonts beside the
+page, and a policy in the page forbids the rest.  Language named, darker links and code, no sideways scrolling.
+"""
+
+import re
+from collections.abc import Mapping
 from typing import Any
 
+from jinja2 import BaseLoader, DictLoader, pass_context
 from nbconvert.exporters import HTMLExporter
+from traitlets import default
 
-__all__ = ["ReadableFeedback", "readable"]
+from grading.sanitise import markdown_to_html
+
+__all__ = ["ReadableFeedback", "markdown_filter", "readable"]
+
+_POLICY = """<meta charset="utf-8" />
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:" />
+<meta name="viewport" content="width=device-width, initial-scale=1.0" />
+<link rel="icon" href="data:," />"""
+"""Nothing is loaded but what the page holds; the empty icon keeps a browser from asking the server for one."""
 
 _STYLE = """<style>
 a { color: #1f5082; text-decoration: underline }
 .panel-primary > .panel-heading a, .panel-primary > .panel-heading span a { color: #fff !important }
 .text-muted, .panel .help-block { color: #595959 }
+img { max-width: 100%; height: auto }
 pre, .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere }
 .highlight .ow, .highlight .o { color: #7a1fb8 }
 .highlight .c1, .highlight .c, .highlight .cm { color: #2f6060 }
@@ -26,6 +43,11 @@ pre, .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere }
 class ReadableFeedback(HTMLExporter):  # type: ignore[misc]
     """The exporter of the configuration, with :func:`readable` on what it gives."""
 
+    @default("extra_loaders")
+    def _extra_loaders_default(self) -> list[BaseLoader]:
+        # nbconvert's own macro loads MathJax from a CDN; loaders named here are asked before it is found.
+        return [DictLoader({"mathjax.html.j2": "{%- macro mathjax(url='') -%}{%- endmacro %}"})]
+
     def from_notebook_node(self, nb: Any, resources: Any = None, **kwargs: Any) -> tuple[str, Any]:
         """The page and nbconvert's resources."""
         page, resources = super().from_notebook_node(nb, resources=resources, **kwargs)
@@ -33,5 +55,16 @@ class ReadableFeedback(HTMLExporter):  # type: ignore[misc]
 
 
 def readable(page: str) -> str:
-    """``page`` with a language and our colours; a page of another make comes back as it was."""
-    return page.replace("<html>", '<html lang="en">', 1).replace("</head>", _STYLE, 1)
+    """``page`` with a language, our colours and nothing to load; a page of another make comes back as it was."""
+    head, end, body = page.partition("</head>")
+    if not end:
+        return page
+    head = re.sub(r'<meta charset="utf-8" ?/>', _POLICY, head.replace("<html>", '<html lang="en">', 1), count=1)
+    # Bootstrap's icons, which the page does not use and which do not lie beside it.
+    return re.sub(r"@font-face\s*\{[^}]*\}", "", head) + _STYLE + body
+
+
+@pass_context
+def markdown_filter(context: Mapping[str, Any], source: str) -> str:
+    """Jinja's filter for a cell's Markdown, with the cell's pasted pictures."""
+    return markdown_to_html(source, (context.get("cell") or {}).get("attachments"))

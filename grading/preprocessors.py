@@ -7,6 +7,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
+from grading.pictures import clean_attachments
 from grading.sanitise import clean_outputs, inert_markdown
 
 __all__ = ["HideTests", "MakeInert", "PutExecuted"]
@@ -42,7 +43,9 @@ class MakeInert(NbGraderPreprocessor):
                     output.data, output.metadata = NotebookNode(output.data), NotebookNode()
         elif cell.cell_type == "markdown" and (role.get("solution") or not _provided(cell)):
             cell.source = inert_markdown(cell.source)
-            cell.pop("attachments", None)
+            pictures = clean_attachments(cell.pop("attachments", None))
+            if pictures:
+                cell.attachments = nbformat.from_dict(pictures)
         return cell, resources
 
 

@@ -1,7 +1,8 @@
 """Stage 2: the student's notebook on the instructor's skeleton.
 
 Order, locked cells, grade cells, ids, types, points and metadata come from the source. From the student come the
-sources of solution cells and the student's own extra cells, and nothing else: no tag, no metadata, no output.
+sources of solution cells and the student's own extra cells, pictures pasted into written ones, and nothing else: no
+tag, no metadata, no output.
 A cell that was duplicated, deleted, renamed, re-typed or re-pointed changes nothing, and is named in the notes.
 """
 
@@ -10,6 +11,7 @@ import json
 from typing import Any
 
 from deep_learning_cases.errors import EvidenceError
+from grading.pictures import clean_attachments
 from grading.quick_imports import leave_out_format_checker
 
 __all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "parse_notebook", "rebuild"]
@@ -70,7 +72,7 @@ def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[s
         else:
             _compare(original, theirs, notes)
             if _is_solution(original):
-                cell["source"] = theirs["source"]
+                _take_over(cell, theirs)
         if cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
         result["cells"].append(cell)
@@ -82,6 +84,14 @@ def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[s
         count += len(own)
         result["cells"] += own
     return result, notes
+
+
+def _take_over(cell: Cell, theirs: Cell) -> None:
+    """A student's text, and the pictures in a written one; those that the instructor's text had went with it."""
+    cell["source"] = theirs["source"]
+    cell.pop("attachments", None)
+    if theirs["attachments"] and cell["cell_type"] == "markdown":
+        cell["attachments"] = theirs["attachments"]
 
 
 def _match(ours: list[Cell], theirs: list[Cell], notes: list[Note]) -> tuple[dict[int, Cell], dict[int, list[Cell]]]:
@@ -166,7 +176,7 @@ def _visible(source: str) -> str:
 
 
 def _own(cells: list[Cell], count: int) -> list[Cell]:
-    """The student's own cells, with nothing but type and source. Raw cells could be HTML, so they become text."""
+    """The student's own cells: type, source, pasted pictures. Raw cells could be HTML, so they become text."""
     made = []
     for number, cell in enumerate(cells, count):
         own: Cell = {"cell_type": cell["cell_type"], "id": f"own-{number}", "metadata": {}, "source": cell["source"]}
@@ -175,6 +185,8 @@ def _own(cells: list[Cell], count: int) -> list[Cell]:
         elif cell["cell_type"] == "raw":
             own["cell_type"] = "markdown"
             own["source"] = "\n".join(f"    {line}" for line in cell["source"].split("\n"))
+        elif cell["attachments"]:
+            own["attachments"] = cell["attachments"]
         made.append(own)
     return made
 
@@ -200,6 +212,7 @@ def _plain(cell: Any, name: str) -> Cell:
         "grade_id": grade_id if isinstance(grade_id, str) else None,
         "points": float(points) if isinstance(points, int | float) and abs(points) < 1e15 else points,
         "tags": bool(metadata.get("tags")),
+        "attachments": clean_attachments(cell.get("attachments")) if cell["cell_type"] == "markdown" else {},
     }
 
 

@@ -5,18 +5,18 @@ or a picture fetched from elsewhere.  Outputs are cleaned once, before they are 
 stored notebook and cleaned again after rendering.
 """
 
-import base64
-import binascii
 import html
 import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import unquote
+
+from grading.pictures import KINDS, clean_attachments, still_picture
 
 __all__ = ["clean_html", "clean_outputs", "inert_markdown", "is_active_file", "markdown_to_html"]
 
 MAX_TEXT = 200_000
-MAX_IMAGE_BYTES = 4 * 1024 * 1024
 # Renderers and parsers take time that grows with the square of what is deep or ambiguous.
 MAX_MARKDOWN = 20_000
 MAX_DEPTH = 100
@@ -47,7 +47,6 @@ _CLOSES_ITSELF = frozenset(
         *("tr", "td", "th", "thead", "tbody", "tfoot"),
     ]
 )
-_SIGNATURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 # MathJax commands that reach outside their formula: links, styles, classes, ids, further packages.
 _MATHJAX = re.compile(r"\\(?=(?:href|style|class|cssId|require|data|mmlToken|unicode|bbox|Tip|texttip|mathtip)\b)")
 _ACTIVE = re.compile(r"html|xml|svg|javascript|ecmascript|css|flash|mathml|xslt|wasm")
@@ -107,20 +106,31 @@ def inert_markdown(source: str) -> str:
     return re.sub(r"(?i)\b(javascript|vbscript|data)(\s*):(?=\S)", r"\1\2: ", source)
 
 
-def markdown_to_html(source: str) -> str:
-    """The filter that feedback and formgrader render Markdown with: nbconvert's own, then :func:`clean_html`."""
+def markdown_to_html(source: str, attachments: Any = None) -> str:
+    """Markdown as feedback and formgrader show it: nbconvert's own rendering, then :func:`clean_html`.
+
+    ``attachments`` are the cell's pasted pictures.  Each is shown once, so that a page is not larger than they are.
+    """
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     if len(source) > MAX_MARKDOWN:
         return f"<pre>{html.escape(source)}</pre>"
+    pictures = clean_attachments(attachments)
+    shown: set[str] = set()
 
     class Renderer(IPythonRenderer):
-        """Attachments are not kept, and nbconvert gives up a whole page for a picture that it does not find."""
+        """nbconvert gives up a whole page for an attachment that it does not find, and embeds one of any kind."""
 
         def image(self, text: str, url: str, title: str | None = None) -> str:
-            if url.lower().startswith("attachment:"):
-                return html.escape(f"(picture {text or url[11:]}: see the file that was handed in)")
-            return str(super().image(text, url, title))
+            if not url.lower().startswith("attachment:"):
+                return str(super().image(text, url, title))
+            label = html.escape(html.unescape(re.sub(r"<[^>]*>", "", text)))
+            name = url[11:] if url[11:] in pictures else unquote(url[11:])
+            for kind, picture in pictures.pop(name, {}).items():
+                shown.add(name)
+                return f'<img alt="{label}" src="data:{kind};base64,{picture}">'
+            where = "shown above" if name in shown else "see the file that was handed in"
+            return f"(picture {label or html.escape(name)}: {where})"
 
     return clean_html(MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(source))
 
@@ -192,8 +202,8 @@ def _clean_output(output: dict[str, Any]) -> dict[str, Any] | None:
 def _clean_data(data: Any) -> dict[str, str]:
     data = data if isinstance(data, dict) else {}
     cleaned: dict[str, str] = {}
-    for kind in ("image/png", "image/jpeg"):
-        image = _image(kind, data.get(kind))
+    for kind in KINDS:
+        image = still_picture(kind, data.get(kind))
         if image is not None:
             cleaned[kind] = image
     # A picture says more than the markup that came with it; HTML is kept where it is the only form, for tables.
@@ -207,17 +217,6 @@ def _clean_data(data: Any) -> dict[str, str]:
         kinds = ", ".join(sorted(str(kind)[:60] for kind in data)[:5]) or "nothing"
         cleaned["text/plain"] = f"(an output of type {kinds} is not shown)"
     return cleaned
-
-
-def _image(kind: str, value: Any) -> str | None:
-    text = _text(value, limit=2 * MAX_IMAGE_BYTES)
-    try:
-        content = base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    if not content.startswith(_SIGNATURES[kind]) or len(content) > MAX_IMAGE_BYTES:
-        return None
-    return base64.b64encode(content).decode()
 
 
 def _text(value: Any, limit: int = MAX_TEXT) -> str:

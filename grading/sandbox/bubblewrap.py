@@ -65,6 +65,7 @@ def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -
         "environment": server_environment(_SERVER_HOME),
         "home": _HOME,
         "work": f"{_HOME}/work",
+        "temporary": "/tmp",
         "writable": _WRITABLE,
         "kept": _kept(),
         "server_home": _SERVER_HOME,

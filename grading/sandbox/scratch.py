@@ -91,6 +91,7 @@ def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
         "environment": server_environment(str(server_home)),
         "home": str(home / "student"),
         "work": str(home / "student" / "work"),
+        "temporary": str(home / "tmp"),
         "writable": [str(home), str(server_home)],
         "kept": [],
         "server_home": str(server_home),
@@ -103,7 +104,8 @@ def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
         "processes_now": 0 if change_user else processes_of_user(),
         "filter": "",
     }
-    environment = student_environment(str(home / "student"), sys.prefix) | {"TMPDIR": str(home / "student")}
+    # The machine's /tmp is not a submission's to write to: tempfile, mktemp and their kin find this folder instead.
+    environment = student_environment(str(home / "student"), sys.prefix) | {"TMPDIR": str(home / "tmp")}
     return Plan("landlock", command, environment, config, folder=folder)
 
 

@@ -1,26 +1,44 @@
 """Feedback, class report and exports: complete, readable, and safe to open."""
 
+import base64
 import csv
 import io
 import json
+import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from nbformat.v4 import new_markdown_cell
 
 from deep_learning_cases.errors import FileError, InputError
 from grading import class_report, export, feedback
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
 
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
+WRITTEN = r"""My <b>written</b> answer <script>alert(1)</script> with $\frac{a}{b}$, [a link](https://example.org/) and
+![my plot](attachment:plot.png) ![a drawing](attachment:drawing.svg) ![elsewhere](https://example.org/seen.png)"""
 CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def paste(notebook: Any) -> None:
+    """Pictures in the written answer and in a cell of the student's own, as Jupyter keeps them."""
+    pasted = {"plot.png": {"image/png": PNG}, "drawing.svg": {"image/svg+xml": "<svg onload='alert(1)'/>"}}
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "scope":
+            cell.attachments = pasted
+            notebook.cells.append(new_markdown_cell("mine: ![own plot](attachment:plot.png)", attachments=pasted))
+            break
 
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     course = make_course(tmp_path_factory.mktemp("pages"))
-    hand_in(course, "ada", scope="My <b>written</b> answer <script>alert(1)</script>")
+    hand_in(course, "ada", scope=WRITTEN, mutate=paste)
     for student in ("ben", "cleo"):
         hand_in(course, student, answer=INTERPOLATED)
     hand_in(course, "blank", answer=None, twice=None)
@@ -64,6 +82,64 @@ def test_feedback_runs_nothing_of_the_student(course: Path) -> None:
     assert "alert(1)" in page, "the text is shown"
     assert "<script>alert" not in page
     assert "<b>written" not in page
+
+
+class Loads(HTMLParser):
+    """What a browser would ask somebody for when it opens the page, or would run."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._style = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._style = tag == "style"
+        if tag in ("script", "iframe", "object", "embed", "base", "video", "audio", "source", "form"):
+            self.found.append(tag)
+        for name, value in attrs:
+            loads = name in ("src", "srcset", "poster", "background", "data") or (tag == "link" and name == "href")
+            if loads and not (value or "").startswith("data:"):
+                self.found.append(f"{tag} {name}={value}")
+            if name == "style":
+                self._css(value or "")
+
+    def handle_data(self, data: str) -> None:
+        if self._style:
+            self._css(data)
+
+    def _css(self, text: str) -> None:
+        self.found += re.findall(r"@import[^;]*|url\((?!['\"]?data:)[^)]*\)", text)
+
+
+def test_what_a_browser_loads_is_seen() -> None:
+    """The reader above finds what nbconvert's own page has, or it could find nothing anywhere."""
+    page = "<style>@font-face{src:url(../f.woff)}</style><script src='https://cdn'></script><img src='https://e/x.png'>"
+    assert Loads(page).found == ["url(../f.woff)", "script", "script src=https://cdn", "img src=https://e/x.png"]
+
+
+def test_a_feedback_page_is_whole_by_itself(course: Path) -> None:
+    pages = feedback.generate(course, ASSIGNMENT, force=True)
+    for page in pages:
+        text = page.read_text()
+        assert Loads(text).found == [], page
+        assert "Content-Security-Policy" in text.partition("<title>")[0], "before anything that it is about"
+        assert "cdnjs" not in text
+    page = (course / "feedback" / "ada" / ASSIGNMENT / "stats.html").read_text()
+    assert r"$\frac{a}{b}$" in page, "a formula is readable as it was written"
+    assert 'href="https://example.org/"' in page, "a link is no request"
+
+
+def test_a_pasted_picture_is_in_the_feedback_and_a_pasted_drawing_is_not(course: Path) -> None:
+    feedback.generate(course, ASSIGNMENT, force=True)
+    page = (course / "feedback" / "ada" / ASSIGNMENT / "stats.html").read_text()
+    for name in ("my plot", "own plot"):
+        assert re.search(f'<img alt="{name}" src="data:image/png;base64,{re.escape(PNG)}"/?>', page), name
+    assert "(picture a drawing: see the file that was handed in)" in page
+    assert "svg onload" not in page
+    stored = json.loads((course / "autograded" / "ada" / ASSIGNMENT / "stats.ipynb").read_text())
+    kept = [cell["attachments"] for cell in stored["cells"] if "attachments" in cell]
+    assert kept == [{"plot.png": {"image/png": PNG}}] * 2
 
 
 def test_the_instructors_record_is_not_in_feedback(course: Path) -> None:
@@ -168,6 +244,8 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("feedback", "nope"),
         ("report", "nope"),
         ("export", "--assignment", "nope"),
+        ("export", "nope"),
+        ("export", ASSIGNMENT, "--assignment", "nope"),
     ],
 )
 def test_commands_end_in_one_line(course: Path, arguments: tuple[str, ...]) -> None:
@@ -175,6 +253,22 @@ def test_commands_end_in_one_line(course: Path, arguments: tuple[str, ...]) -> N
     assert done.returncode in (1, 2)
     assert len(done.stderr.strip().splitlines()) == 1
     assert "nope" in done.stderr
+
+
+def test_export_of_one_assignment_and_of_all(course: Path, tmp_path: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    shutil.copyfile(course / "gradebook.db", tmp_path / "gradebook.db")
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
+        gradebook.add_assignment("second")
+    found = {}
+    for chosen in ((), (ASSIGNMENT,), ("--assignment", ASSIGNMENT)):
+        done = command("export", *chosen, "--course", str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        lines = list(csv.DictReader(io.StringIO((tmp_path / "grades-csv.csv").read_text())))
+        found[chosen] = {line["assignment"] for line in lines}
+    assert found.pop(()) == {ASSIGNMENT, "second"}
+    assert all(assignments == {ASSIGNMENT} for assignments in found.values())
 
 
 def test_the_command_prints_json_for_machines(course: Path) -> None:

@@ -1,5 +1,6 @@
 """Whatever a student does to the notebook, its graded cells are the instructor's, and the change is named."""
 
+import base64
 import copy
 import json
 from typing import Any
@@ -20,6 +21,16 @@ NOTEBOOK_ATTACKS = [
     "skip_execution_tag",
     "tests_turned_to_markdown",
 ]
+
+
+def test_a_picture_goes_with_its_text_and_nowhere_else(skeleton: dict[str, Any]) -> None:
+    picture = {"image/png": base64.b64encode(b"\x89PNG\r\n\x1a\n...").decode()}
+    notebook = submitted(skeleton)
+    for cell in notebook.cells:
+        cell["attachments"] = {"a.png": picture, "b.svg": {"image/svg+xml": "<svg/>"}, "c.png": {"image/png": "AAAA"}}
+    result = rebuild(skeleton, parse_notebook(json.dumps(notebook).encode(), "stats"))[0]
+    having = {cell["id"]: cell["attachments"] for cell in result["cells"] if "attachments" in cell}
+    assert having == {"scope": {"a.png": picture}}, "not into code, and not over the instructor's own text"
 
 
 @pytest.fixture(scope="module")

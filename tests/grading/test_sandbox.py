@@ -405,6 +405,41 @@ def test_other_kinds_run_and_ask_as_well(kind: str) -> None:
     assert not folder.exists()
 
 
+TEMPORARY = """import os, subprocess, tempfile
+before = os.listdir(tempfile.gettempdir())
+with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w", delete=False) as file:
+    file.write("left behind")
+shell = subprocess.run("mktemp", shell=True, capture_output=True, text=True).stdout.strip()
+print(before, os.path.dirname(shell) == tempfile.gettempdir(), os.listdir("."))"""
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock", "none"])
+def test_an_honest_solution_may_use_temporary_files_behind_any_wall(kind: str) -> None:
+    try:
+        opened = open_box(isolation=kind)
+    except IsolationUnavailable as error:
+        pytest.skip(str(error))
+    with opened:
+        for turn in ("the first", "the next, which finds nothing of it"):
+            result = run(opened, TEMPORARY)
+            assert text(result) == "[] True []\n", turn
+            assert result.files == [], "temporary files are no work"
+
+
+def test_landlock_refuses_the_machines_own_folder_for_temporary_files() -> None:
+    """The one difference that a submission can notice: docs/security.md tells it."""
+    try:
+        opened = open_box(isolation="landlock")
+    except IsolationUnavailable as error:
+        pytest.skip(str(error))
+    name = f"/tmp/hard-coded-{os.getpid()}"
+    with opened:
+        result = run(opened, f"open({name!r}, 'w')", "import os, tempfile\nprint(tempfile.gettempdir() != '/tmp')")
+    assert result.outputs["0"][0]["ename"] == "PermissionError"
+    assert text(result, "1") == "True\n"
+    assert not Path(name).exists()
+
+
 def test_a_daemon_is_hunted_down_without_a_pid_namespace() -> None:
     try:
         opened = open_box(isolation="landlock")

@@ -2,11 +2,13 @@
 
 import base64
 from html.parser import HTMLParser
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grading.pictures import clean_attachments
 from grading.sanitise import clean_html, clean_outputs, inert_markdown, is_active_file, markdown_to_html
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
@@ -156,8 +158,33 @@ def test_other_files_are_not(name: str) -> None:
     "source", ["![plot](attachment:plot.png)", "![](ATTACHMENT:x.svg)", "![a][b]\n\n[b]: attachment:c"]
 )
 def test_a_pasted_picture_does_not_cost_the_page(source: str) -> None:
-    """Jupyter keeps a picture that is dropped into a cell as an attachment, which is not taken over."""
-    assert "see the file that was handed in" in markdown_to_html(f"before\n\n{source}\n\nafter")
+    """Jupyter keeps a picture that is dropped into a cell as an attachment; nbconvert wants every one to be there."""
+    svg = {"x.svg": {"image/svg+xml": "<svg/>"}, "c": {"image/png": "PHN2Zy8+"}, "plot.png": "rubbish"}
+    for attachments in (None, {}, svg, {7: svg}, "rubbish", [1]):
+        page = markdown_to_html(f"before\n\n{source}\n\nafter", attachments)
+        assert "see the file that was handed in" in page
+        assert "<img" not in page
+
+
+@pytest.mark.parametrize("name", ["plot.png", "two words.png", "ö%.png"])
+def test_a_pasted_picture_is_shown_once(name: str) -> None:
+    link = f"![my < plot](attachment:{quote(name)})"
+    page = markdown_to_html(f"{link}\n\nand {link}", {name: {"image/png": PNG}})
+    assert page.count(f'<img alt="my &lt; plot" src="data:image/png;base64,{PNG}">') == 1
+    assert "shown above" in page
+
+
+def test_pasted_pictures_are_bounded_and_what_they_say() -> None:
+    jpeg = base64.b64encode(b"\xff\xd8\xff" + b"x" * 100).decode()
+    assert clean_attachments({"a": {"image/jpeg": jpeg}, "b": {"image/png": jpeg}}) == {"a": {"image/jpeg": jpeg}}
+    assert clean_attachments(
+        {"a": {"image/svg+xml": "<svg/>", "text/html": "<b>", "image/png": [PNG[:8], PNG[8:]]}}
+    ) == {"a": {"image/png": PNG}}
+    large = base64.b64encode(b"\xff\xd8\xff" + bytes(3 << 20)).decode()
+    assert len(clean_attachments({str(n): {"image/jpeg": large} for n in range(5)})) == 2
+    too_large = base64.b64encode(b"\xff\xd8\xff" + bytes(5 << 20)).decode()
+    assert clean_attachments({"a": {"image/jpeg": too_large}, "x" * 201: {"image/png": PNG}}) == {}
+    assert len(clean_attachments({str(n): {"image/png": PNG} for n in range(50)})) == 20
 
 
 def test_html_that_would_take_minutes_to_parse_is_not_parsed() -> None:

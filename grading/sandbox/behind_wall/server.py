@@ -213,6 +213,7 @@ class Server:
         if config["filter"]:
             privileges.install_filter(bytes.fromhex(config["filter"]))
         os.makedirs(config["work"], exist_ok=True)
+        os.makedirs(config["temporary"], 0o700, exist_ok=True)
         os.chdir(config["work"])
         for name in self.config["environment"]:
             os.environ.pop(name, None)
