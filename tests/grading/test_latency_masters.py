@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from grading import build
 from grading.masters_format import read_master
 from grading.policy_checks import POLICY_ITEMS, judge
-from tests.grading.shown import text_alternatives
+from tests.grading.notebooks import errors, execute, role, said, solution_lines, source_of, text_alternatives
 
 NOTEBOOKS = ["measure_latency", "batching_policy"]
 LABS = build.LABS / "latency"
@@ -30,14 +29,6 @@ def _cells(folder: Path, name: str) -> list[dict]:
     return json.loads((folder / f"{name}.ipynb").read_text())["cells"]
 
 
-def _text(cell: dict) -> str:
-    return "".join(cell["source"])
-
-
-def _role(cell: dict) -> dict:
-    return cell["metadata"].get("nbgrader", {})
-
-
 def _measures(cell: dict) -> bool:
     return bool(cell["metadata"].get("deep_learning_cases", {}).get("measures"))
 
@@ -53,7 +44,7 @@ def test_the_labs_are_built_from_the_masters(tmp_path):
 def test_the_items_and_points():
     found = {}
     for name in NOTEBOOKS:
-        roles = [_role(cell) for cell in _cells(LABS, name)]
+        roles = [role(cell) for cell in _cells(LABS, name)]
         found |= {role["grade_id"]: role["points"] for role in roles if role.get("grade")}
     assert found == POLICY_ITEMS | WRITTEN
 
@@ -63,37 +54,30 @@ def test_grading_runs_neither_notebook_since_the_evidence_is_what_counts():
         notebook = json.loads((LABS / f"{name}.ipynb").read_text())
         assert notebook["metadata"]["deep_learning_cases"] == {"graded_run": False}
         for cell in notebook["cells"]:
-            if cell["cell_type"] == "code" and re.search(r"plt\.subplots|choose_policy|policy_record\.c", _text(cell)):
-                assert _measures(cell), _text(cell)
-                assert _role(cell)["locked"]
-
-
-def _solution_lines(cell: dict) -> set[str]:
-    if not _role(cell).get("solution"):
-        return set()
-    text = _text(cell)
-    if cell["cell_type"] == "code":
-        text = "\n".join(re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, flags=re.DOTALL))
-    return {line.strip() for line in text.splitlines() if len(line.strip()) > 6}
+            if cell["cell_type"] == "code" and re.search(
+                r"plt\.subplots|choose_policy|policy_record\.c", source_of(cell)
+            ):
+                assert _measures(cell), source_of(cell)
+                assert role(cell)["locked"]
 
 
 def test_labs_hold_no_line_of_a_solution_and_a_stub_for_each(source):
     stubs = ("# YOUR CODE HERE", "raise NotImplementedError()", "YOUR ANSWER HERE")
     for name in NOTEBOOKS:
         lab, answers = _cells(LABS, name), _cells(source, name)
-        lines = {line.strip() for cell in lab for line in _text(cell).splitlines()}
-        secret = set().union(*(_solution_lines(cell) for cell in answers))
+        lines = {line.strip() for cell in lab for line in source_of(cell).splitlines()}
+        secret = set().union(*(solution_lines(cell) for cell in answers))
         assert secret
         assert secret & lines == set()
         for marker in ("BEGIN SOLUTION", "HIDDEN", "import grading", "grading."):
             assert marker not in (LABS / f"{name}.ipynb").read_text()
         for stub, answer in zip(lab, answers, strict=True):
             assert stub["id"] == answer["id"]
-            if _role(answer).get("solution"):
-                assert _solution_lines(answer), answer["id"]
-                assert any(text in _text(stub) for text in stubs), stub["id"]
+            if role(answer).get("solution"):
+                assert solution_lines(answer), answer["id"]
+                assert any(text in source_of(stub) for text in stubs), stub["id"]
             else:
-                assert _text(stub) == _text(answer)
+                assert source_of(stub) == source_of(answer)
                 assert stub.get("outputs", []) == []
 
 
@@ -104,7 +88,7 @@ def test_labs_import_only_the_library_and_what_a_student_has():
     }  # fmt: skip
     for name in NOTEBOOKS:
         for cell in _cells(LABS, name):
-            for node in ast.walk(ast.parse(_text(cell))) if cell["cell_type"] == "code" else ():
+            for node in ast.walk(ast.parse(source_of(cell))) if cell["cell_type"] == "code" else ():
                 modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 modules += [node.module] if isinstance(node, ast.ImportFrom) else []
                 assert {module.split(".")[0] for module in modules} <= allowed, modules
@@ -113,10 +97,10 @@ def test_labs_import_only_the_library_and_what_a_student_has():
 def test_every_figure_has_labelled_axes_and_its_text_alternative():
     for name in NOTEBOOKS:
         for cell in _cells(LABS, name):
-            if "plt.subplots" in _text(cell):
-                assert "show(" in _text(cell)
-                assert "xlabel=" in _text(cell)
-                assert "ylabel" in _text(cell)
+            if "plt.subplots" in source_of(cell):
+                assert "show(" in source_of(cell)
+                assert "xlabel=" in source_of(cell)
+                assert "ylabel" in source_of(cell)
 
 
 @pytest.mark.parametrize(
@@ -125,13 +109,13 @@ def test_every_figure_has_labelled_axes_and_its_text_alternative():
 def test_a_notebook_fits_a_session(name, words, code_cells):
     """Step 7 of the release lab, which fits 45 minutes, has 1,417 words and 29 code cells."""
     cells = _cells(LABS, name)
-    assert sum(len(_text(cell).split()) for cell in cells if cell["cell_type"] == "markdown") <= words
+    assert sum(len(source_of(cell).split()) for cell in cells if cell["cell_type"] == "markdown") <= words
     assert sum(cell["cell_type"] == "code" for cell in cells) <= code_cells
 
 
 def test_predictions_come_before_measurements_and_questions_are_asked():
     for name, least in (("measure_latency", 5), ("batching_policy", 5)):
-        text = "\n".join(_text(cell) for cell in _cells(LABS, name) if cell["cell_type"] == "markdown")
+        text = "\n".join(source_of(cell) for cell in _cells(LABS, name) if cell["cell_type"] == "markdown")
         assert len(re.findall(r"[Pp]redict|[Gg]uess|Before you", text)) >= least
         assert text.count("?") >= 15
 
@@ -141,38 +125,10 @@ def test_predictions_come_before_measurements_and_questions_are_asked():
 
 def _execute(notebooks: Path, folder: Path, names: list[str] = NOTEBOOKS, extra: str = "") -> dict[str, list]:
     """Run the notebooks in ``folder`` one after the other, past errors; {cell id: outputs}."""
-    import nbformat
-    from nbclient import NotebookClient
-
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(build.COURSE.parent),
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-    }
     outputs = {}
     for name in names:
-        notebook = nbformat.read(notebooks / f"{name}.ipynb", as_version=4)
-        if extra:
-            notebook.cells.append(nbformat.v4.new_code_cell(extra, id="extra"))
-        client = NotebookClient(
-            notebook,
-            timeout=300,
-            kernel_name="python3",
-            allow_errors=True,
-            resources={"metadata": {"path": str(folder)}},
-        )
-        client.execute(env=environment)
-        outputs |= {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
+        outputs |= execute(notebooks, name, folder, extra)
     return outputs
-
-
-def _errors(outputs: list) -> list[str]:
-    failed = [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"]
-    return failed + [o.text for o in outputs if o.output_type == "stream" and o.name == "stderr"]
-
-
-def _said(outputs: list) -> str:
-    return "".join(o.text for o in outputs if o.output_type == "stream")
 
 
 MOVE_A_SLIDER = """
@@ -194,7 +150,7 @@ def finished(source, tmp_path_factory) -> tuple[Path, dict]:
 @pytest.mark.slow
 def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
     folder, outputs = finished
-    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert {cell: errors(o) for cell, o in outputs.items() if errors(o)} == {}
     assert {item: outputs[item] for item in POLICY_ITEMS} == {item: [] for item in POLICY_ITEMS}
     assert {path.name for path in (folder / "evidence").iterdir()} == {"latency.json", "policy.json"}
 
@@ -202,7 +158,7 @@ def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
 @pytest.mark.slow
 def test_the_reference_answers_to_questions_on_the_way_are_accepted(finished):
     _, outputs = finished
-    checks = {cell: _said(shown) for cell, shown in outputs.items() if cell.startswith("check_")}
+    checks = {cell: said(shown) for cell, shown in outputs.items() if cell.startswith("check_")}
     assert len(checks) == 5
     for cell, text in checks.items():
         assert text, cell
@@ -225,7 +181,7 @@ def test_sliders_come_with_a_plain_figure_and_redraw_it(finished):
     kinds = [set(output.get("data", {})) for output in outputs["knobs"]]
     assert text_alternatives(outputs["knobs"][:1]), "without widgets the figure is there"
     assert {"application/vnd.jupyter.widget-view+json"} <= kinds[-1]
-    assert _said(outputs["extra"]) == "redrawn\n"
+    assert said(outputs["extra"]) == "redrawn\n"
 
 
 @pytest.mark.slow
@@ -234,9 +190,9 @@ def test_without_ipywidgets_the_figure_stays_and_a_line_says_so(finished, source
     shutil.copytree(folder / "evidence", tmp_path / "evidence")
     (tmp_path / "ipywidgets.py").write_text("raise ImportError('not here')")
     outputs = _execute(source, tmp_path, ["batching_policy"])
-    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert {cell: errors(o) for cell, o in outputs.items() if errors(o)} == {}
     assert text_alternatives(outputs["knobs"][:1])
-    assert "need ipywidgets" in _said(outputs["knobs"])
+    assert "need ipywidgets" in said(outputs["knobs"])
 
 
 @pytest.mark.slow
@@ -245,15 +201,15 @@ def test_running_again_keeps_the_record(finished, source):
     before = (folder / "evidence" / "latency.json").read_bytes()
     outputs = _execute(source, folder)
     assert (folder / "evidence" / "latency.json").read_bytes() == before
-    assert not any(_errors(outputs[item]) for item in POLICY_ITEMS)
+    assert not any(errors(outputs[item]) for item in POLICY_ITEMS)
 
 
 @pytest.mark.slow
 def test_the_blank_earns_nothing_whoever_presses_run_all(tmp_path):
     outputs = _execute(LABS, tmp_path)
-    assert all(_errors(outputs[item]) for item in POLICY_ITEMS)
+    assert all(errors(outputs[item]) for item in POLICY_ITEMS)
     checks = {cell: shown for cell, shown in outputs.items() if cell.startswith("check_")}
-    assert all("Not yet" in _said(shown) or _errors(shown) for shown in checks.values())
+    assert all("Not yet" in said(shown) or errors(shown) for shown in checks.values())
     assert not (tmp_path / "evidence" / "policy.json").exists()
     assert not (tmp_path / "evidence" / "latency.json").exists()
 
@@ -264,8 +220,8 @@ def test_the_blank_earns_nothing_beside_somebody_elses_measurement(finished, tmp
     (tmp_path / "evidence").mkdir()
     shutil.copy(folder / "evidence" / "latency.json", tmp_path / "evidence")
     outputs = _execute(LABS, tmp_path, ["batching_policy"])
-    assert _errors(outputs["policy_prediction"])
-    assert _errors(outputs["policy_claims"])
+    assert errors(outputs["policy_prediction"])
+    assert errors(outputs["policy_claims"])
 
 
 @pytest.mark.slow
@@ -307,10 +263,10 @@ def test_a_session_in_which_nobody_may_listen_still_gets_a_record(source, tmp_pa
     notebook = json.loads((source / "measure_latency.ipynb").read_text())
     for cell in notebook["cells"]:
         if cell["id"] == "setup_measure":
-            cell["source"] = _text(cell) + "\n" + forbid + "load.measure_service = refuse\n"
+            cell["source"] = source_of(cell) + "\n" + forbid + "load.measure_service = refuse\n"
     (folder / "measure_latency.ipynb").write_text(json.dumps(notebook))
     outputs = _execute(folder, tmp_path, ["measure_latency"])
-    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert {cell: errors(o) for cell, o in outputs.items() if errors(o)} == {}
     record = json.loads((tmp_path / "evidence" / "latency.json").read_text())
     assert record["boundaries"]["service_256"]["unavailable"] == "no port"
 

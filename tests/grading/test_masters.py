@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from grading import build
 from grading.items import MAX_POINTS, RELEASE_ITEMS, STATS_ITEMS, STEP7_ITEMS
-from tests.grading.shown import text_alternatives
+from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 
 CASES = Path(__file__).parent / "cases" / "latency_stats"
 NOTEBOOKS = ["step1_to_6_prepare", "step7_latency_stats", "step8_release"]
@@ -31,14 +30,6 @@ def _notebook(folder: Path, name: str) -> dict:
     return json.loads((folder / f"{name}.ipynb").read_text())
 
 
-def _text(cell: dict) -> str:
-    return "".join(cell["source"])
-
-
-def _role(cell: dict) -> dict:
-    return cell["metadata"].get("nbgrader", {})
-
-
 LABS = build.LABS / "release"
 
 
@@ -48,7 +39,7 @@ LABS = build.LABS / "release"
 def test_the_items_and_points_are_those_of_the_course():
     found = {}
     for name in NOTEBOOKS:
-        roles = [_role(cell) for cell in _notebook(LABS, name)["cells"]]
+        roles = [role(cell) for cell in _notebook(LABS, name)["cells"]]
         found[name] = {role["grade_id"]: role["points"] for role in roles if role.get("grade")}
     assert found == {
         "step1_to_6_prepare": {},
@@ -69,10 +60,10 @@ def test_cells_that_measure_or_judge_the_evidence_are_marked_and_locked():
     )
     for name in NOTEBOOKS:
         for cell in _notebook(LABS, name)["cells"]:
-            if cell["cell_type"] == "code" and name != "step1_to_6_prepare" and slow.search(_text(cell)):
-                assert cell["metadata"].get("deep_learning_cases") == {"measures": True}, _text(cell)
+            if cell["cell_type"] == "code" and name != "step1_to_6_prepare" and slow.search(source_of(cell)):
+                assert cell["metadata"].get("deep_learning_cases") == {"measures": True}, source_of(cell)
             if "deep_learning_cases" in cell["metadata"]:
-                assert _role(cell)["locked"], _text(cell)
+                assert role(cell)["locked"], source_of(cell)
 
 
 def test_labs_hold_no_output_no_version_and_no_clock():
@@ -108,27 +99,18 @@ def test_every_solution_cell_has_a_solution_and_every_lab_cell_a_stub(source):
     for name in NOTEBOOKS:
         for lab, answer in zip(_notebook(LABS, name)["cells"], _notebook(source, name)["cells"], strict=True):
             assert lab["id"] == answer["id"]
-            if _role(answer).get("solution"):
-                assert _solution_lines(answer), answer["id"]
-                assert any(stub in _text(lab) for stub in stubs), lab["id"]
+            if role(answer).get("solution"):
+                assert solution_lines(answer), answer["id"]
+                assert any(stub in source_of(lab) for stub in stubs), lab["id"]
             else:
-                assert _text(lab) == _text(answer)
+                assert source_of(lab) == source_of(answer)
 
 
 def _leaks(lab: dict, answers: dict) -> set[str]:
     """Lines of solutions that stand in the lab; closing brackets and the like stand everywhere and say nothing."""
-    lines = {line.strip() for cell in lab["cells"] for line in _text(cell).splitlines()}
-    secret = set().union(*(_solution_lines(cell) for cell in answers["cells"]))
+    lines = {line.strip() for cell in lab["cells"] for line in source_of(cell).splitlines()}
+    secret = set().union(*(solution_lines(cell) for cell in answers["cells"]))
     return {line for line in secret & lines if len(line) > 6}
-
-
-def _solution_lines(cell: dict) -> set[str]:
-    if not _role(cell).get("solution"):
-        return set()
-    text = _text(cell)
-    if cell["cell_type"] == "code":
-        text = "\n".join(re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, flags=re.DOTALL))
-    return {line.strip() for line in text.splitlines() if line.strip()}
 
 
 def test_labs_import_only_the_public_library():
@@ -137,7 +119,7 @@ def test_labs_import_only_the_public_library():
         for cell in _notebook(LABS, name)["cells"]:
             if cell["cell_type"] != "code":
                 continue
-            for node in ast.walk(ast.parse(_text(cell))):
+            for node in ast.walk(ast.parse(source_of(cell))):
                 modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 if isinstance(node, ast.ImportFrom):
                     modules = [node.module]
@@ -148,7 +130,7 @@ def test_labs_import_only_the_public_library():
 def test_every_figure_has_labelled_axes_and_its_text_alternative():
     for name in NOTEBOOKS:
         for cell in _notebook(LABS, name)["cells"]:
-            text = _text(cell)
+            text = source_of(cell)
             if "plt.subplots" in text:
                 assert "show(figure" in text, (name, text)
                 assert 'axis("off")' in text or ("xlabel=" in text and "ylabel" in text), (name, text)
@@ -162,15 +144,15 @@ def _visible(source_folder: Path, function: str) -> dict[str, str]:
     space: dict = {}
     said = {}
     for cell in _notebook(source_folder, STEP7)["cells"]:
-        name = _role(cell).get("grade_id")
+        name = role(cell).get("grade_id")
         if name in ("setup_step7", "visible_examples"):
-            exec(_text(cell), space)
+            exec(source_of(cell), space)
         elif name == "latency_stats":
             with contextlib.suppress(SyntaxError):  # the cell fails, and the tests find no function
                 exec(function, space)
         elif name in STATS_ITEMS:
             try:
-                exec(_text(cell), space)
+                exec(source_of(cell), space)
                 said[name] = ""
             except Exception as error:
                 said[name] = f"{type(error).__name__}: {error}"
@@ -184,7 +166,9 @@ def test_every_correct_style_passes_the_visible_examples(source, case):
 
 
 def test_the_reference_passes_the_visible_examples(source):
-    reference = next(_text(c) for c in _notebook(source, STEP7)["cells"] if _role(c).get("grade_id") == "latency_stats")
+    reference = next(
+        source_of(c) for c in _notebook(source, STEP7)["cells"] if role(c).get("grade_id") == "latency_stats"
+    )
     assert _visible(source, reference) == dict.fromkeys(STATS_ITEMS, "")
 
 
@@ -203,12 +187,12 @@ def test_the_blank_passes_no_visible_example():
 
 
 def _blank() -> str:
-    return next(_text(c) for c in _notebook(LABS, STEP7)["cells"] if _role(c).get("grade_id") == "latency_stats")
+    return next(source_of(c) for c in _notebook(LABS, STEP7)["cells"] if role(c).get("grade_id") == "latency_stats")
 
 
 def test_the_examples_hold_for_the_definitions_and_not_only_for_our_reference(source):
     """NumPy's inverted_cdf is the nearest rank; its median is the median."""
-    text = "\n".join(_text(c) for c in _notebook(source, STEP7)["cells"] if _role(c).get("grade_id") in STATS_ITEMS)
+    text = "\n".join(source_of(c) for c in _notebook(source, STEP7)["cells"] if role(c).get("grade_id") in STATS_ITEMS)
     tree = ast.parse(text)
     named = {
         ast.unparse(node.targets[0]): ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.Assign)
@@ -235,30 +219,7 @@ def test_the_examples_hold_for_the_definitions_and_not_only_for_our_reference(so
 
 def _execute(notebooks: Path, folder: Path, names: list[str] = NOTEBOOKS) -> dict[str, dict[str, list]]:
     """Run the notebooks in ``folder`` one after the other, past errors; {notebook: {cell id: outputs}}."""
-    import nbformat
-    from nbclient import NotebookClient
-
-    root = str(build.COURSE.parent)
-    environment = {**os.environ, "PYTHONPATH": root, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
-    outputs = {}
-    for name in names:
-        shutil.copy(notebooks / f"{name}.ipynb", folder)
-        notebook = nbformat.read(folder / f"{name}.ipynb", as_version=4)
-        client = NotebookClient(
-            notebook,
-            timeout=300,
-            kernel_name="python3",
-            allow_errors=True,
-            resources={"metadata": {"path": str(folder)}},
-        )
-        client.execute(env=environment)
-        outputs[name] = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
-    return outputs
-
-
-def _errors(outputs: list) -> list[str]:
-    failed = [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"]
-    return failed + [o.text for o in outputs if o.output_type == "stream" and o.name == "stderr"]
+    return {name: execute(notebooks, name, folder) for name in names}
 
 
 @pytest.fixture(scope="session")
@@ -271,7 +232,7 @@ def finished(source, tmp_path_factory) -> tuple[Path, dict]:
 @pytest.mark.slow
 def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
     folder, outputs = finished
-    problems = {(name, cell): _errors(o) for name, cells in outputs.items() for cell, o in cells.items() if _errors(o)}
+    problems = {(name, cell): errors(o) for name, cells in outputs.items() for cell, o in cells.items() if errors(o)}
     assert problems == {}
     code = "".join(o.text for o in outputs[STEP7]["read_the_timer"])
     assert code.index("start = clock()") < code.index("timed(x)") < code.index("stop = clock()"), "the timer to read"
@@ -311,7 +272,7 @@ def test_running_again_keeps_the_record_and_still_passes(finished, source):
     outputs = _execute(source, folder)
     assert (folder / "evidence" / "benchmark.json").read_bytes() == before
     assert all(
-        not _errors(outputs[name][item]) for name in NOTEBOOKS[1:] for item in outputs[name] if item in MAX_POINTS
+        not errors(outputs[name][item]) for name in NOTEBOOKS[1:] for item in outputs[name] if item in MAX_POINTS
     )
 
 
@@ -324,7 +285,7 @@ def test_the_blank_earns_nothing_even_where_everything_was_measured(finished, tm
     (tmp_path / "evidence" / "benchmark.json").write_text(json.dumps(record | {"summary": {}}))
     (tmp_path / "evidence" / "release.json").unlink()
     outputs = _execute(LABS, tmp_path, NOTEBOOKS[1:])
-    graded = {item: _errors(o) for cells in outputs.values() for item, o in cells.items() if item in MAX_POINTS}
+    graded = {item: errors(o) for cells in outputs.values() for item, o in cells.items() if item in MAX_POINTS}
     assert sorted(graded) == sorted(MAX_POINTS)
     assert [item for item, errors in graded.items() if not errors] == []
     assert not (tmp_path / "evidence" / "release.json").exists()
@@ -335,7 +296,7 @@ def test_a_notebook_without_evidence_says_what_to_run_first(tmp_path):
     outputs = _execute(LABS, tmp_path, NOTEBOOKS[1:])
     assert "step1_to_6_prepare.ipynb" in outputs["step7_latency_stats"]["setup_step7"][0].text
     assert "step1_to_6_prepare.ipynb" in outputs["step8_release"]["setup_step8"][0].text
-    graded = {item: _errors(o) for cells in outputs.values() for item, o in cells.items() if item in MAX_POINTS}
+    graded = {item: errors(o) for cells in outputs.values() for item, o in cells.items() if item in MAX_POINTS}
     assert all(graded.values())
 
 
@@ -346,8 +307,8 @@ def test_a_model_converted_again_is_found_by_the_visible_check(finished, source,
     model = tmp_path / "evidence" / "model_int8.onnx"
     model.write_bytes(model.read_bytes() + b"\0")
     outputs = _execute(source, tmp_path, [STEP7])
-    assert _errors(outputs[STEP7]["benchmark_linkage"])
-    assert not _errors(outputs[STEP7]["stats_p95"])
+    assert errors(outputs[STEP7]["benchmark_linkage"])
+    assert not errors(outputs[STEP7]["stats_p95"])
 
 
 @pytest.mark.slow
@@ -362,7 +323,7 @@ def test_the_validate_button_passes_the_reference_and_names_what_a_blank_lacks(f
         said = Validator().validate(str(tmp_path / f"{STEP7}.ipynb"))
         failed = {cell["source"]: cell["raw_error"][-500:] for cell in said.pop("failed", [])}
         cells = {
-            _text(cell).strip() for cell in _notebook(LABS, STEP7)["cells"] if _role(cell).get("grade_id") in failing
+            source_of(cell).strip() for cell in _notebook(LABS, STEP7)["cells"] if role(cell).get("grade_id") in failing
         }
         assert failed.keys() == cells, failed
         assert said == {}

@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import json
-import os
 import re
 import shutil
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from grading.items import COMPARISON_ITEMS, PER_CLASS_ITEMS
 from grading.judges import judged_outside
 from grading.masters_format import read_master
 from tests.grading import quantization_evidence
-from tests.grading.shown import text_alternatives
+from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 
 NAME = "compare_quantized"
 LABS = build.LABS / "quantization"
@@ -44,14 +43,6 @@ def _cells(folder: Path) -> list[dict]:
     return json.loads((folder / f"{NAME}.ipynb").read_text())["cells"]
 
 
-def _text(cell: dict) -> str:
-    return "".join(cell["source"])
-
-
-def _role(cell: dict) -> dict:
-    return cell["metadata"].get("nbgrader", {})
-
-
 # What the lab holds, and what not
 
 
@@ -61,14 +52,14 @@ def test_the_lab_is_built_from_its_master(tmp_path):
 
 
 def test_the_items_and_points_and_their_judges():
-    roles = [_role(cell) for cell in _cells(LABS)]
+    roles = [role(cell) for cell in _cells(LABS)]
     assert {r["grade_id"]: r["points"] for r in roles if r.get("grade")} == AUTOMATIC | {"review_answer": 4}
     assert all(judged_outside(item) for item in AUTOMATIC)
     assert not judged_outside("review_answer")
 
 
 def test_the_first_cell_is_the_title():
-    assert _text(_cells(LABS)[0]).startswith("# Which int8")
+    assert source_of(_cells(LABS)[0]).startswith("# Which int8")
 
 
 def test_cells_that_measure_draw_or_judge_evidence_are_marked_and_locked():
@@ -76,33 +67,24 @@ def test_cells_that_measure_draw_or_judge_evidence_are_marked_and_locked():
         r"comparison\.compare|digits\.|plt\.subplots|picture|nothing_found|claims_record|record\[\"memory"
     )
     for cell in _cells(LABS):
-        if cell["cell_type"] == "code" and not _role(cell).get("solution") and slow.search(_text(cell)):
-            assert cell["metadata"].get("deep_learning_cases") == {"measures": True}, _text(cell)
+        if cell["cell_type"] == "code" and not role(cell).get("solution") and slow.search(source_of(cell)):
+            assert cell["metadata"].get("deep_learning_cases") == {"measures": True}, source_of(cell)
         if "deep_learning_cases" in cell["metadata"]:
-            assert _role(cell)["locked"]
-
-
-def _solution_lines(cell: dict) -> set[str]:
-    if not _role(cell).get("solution"):
-        return set()
-    text = _text(cell)
-    if cell["cell_type"] == "code":
-        text = "\n".join(re.findall(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", text, flags=re.DOTALL))
-    return {line.strip() for line in text.splitlines() if len(line.strip()) > 6}
+            assert role(cell)["locked"]
 
 
 def test_the_lab_holds_no_line_of_a_solution_and_a_stub_for_each(source):
     lab, answers = _cells(LABS), _cells(source)
-    shown = {line.strip() for cell in lab for line in _text(cell).splitlines()}
+    shown = {line.strip() for cell in lab for line in source_of(cell).splitlines()}
     said_anyway = {"claims = {", "for batch_size in (1, 32):"}
-    assert set().union(*map(_solution_lines, answers)) & shown <= said_anyway
+    assert set().union(*map(solution_lines, answers)) & shown <= said_anyway
     for blank, answer in zip(lab, answers, strict=True):
         assert blank["id"] == answer["id"]
-        if _role(answer).get("solution"):
-            assert _solution_lines(answer)
-            assert re.search(r"NotImplementedError|YOUR ANSWER HERE", _text(blank))
+        if role(answer).get("solution"):
+            assert solution_lines(answer)
+            assert re.search(r"NotImplementedError|YOUR ANSWER HERE", source_of(blank))
         else:
-            assert _text(blank) == _text(answer)
+            assert source_of(blank) == source_of(answer)
 
 
 def test_the_lab_imports_the_public_library_only():
@@ -111,7 +93,7 @@ def test_the_lab_imports_the_public_library_only():
     }  # fmt: skip
     for cell in _cells(LABS):
         if cell["cell_type"] == "code":
-            for node in ast.walk(ast.parse(_text(cell))):
+            for node in ast.walk(ast.parse(source_of(cell))):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 names += [node.module] if isinstance(node, ast.ImportFrom) else []
                 assert {name.split(".")[0] for name in names} <= allowed
@@ -119,8 +101,8 @@ def test_the_lab_imports_the_public_library_only():
 
 def test_every_figure_has_labelled_axes_and_words():
     for cell in _cells(LABS):
-        if "plt.subplots" in _text(cell):
-            assert all(part in _text(cell) for part in ("show(figure", "xlabel=", "ylabel=", "in_words"))
+        if "plt.subplots" in source_of(cell):
+            assert all(part in source_of(cell) for part in ("show(figure", "xlabel=", "ylabel=", "in_words"))
 
 
 def test_every_word_of_a_hidden_seed_or_answer_stays_out():
@@ -138,15 +120,15 @@ def _visible(source: Path, function: str) -> dict[str, str]:
     space: dict = {"np": np}
     said = {}
     for cell in _cells(source):
-        name = _role(cell).get("grade_id")
+        name = role(cell).get("grade_id")
         if name == "visible_examples":
-            exec(_text(cell), space)
+            exec(source_of(cell), space)
         elif name == "per_class_accuracy":
             exec(function, space)
         elif name in PER_CLASS_ITEMS:
             try:
                 with contextlib.redirect_stdout(None), np.errstate(all="ignore"):
-                    exec(_text(cell), space)
+                    exec(source_of(cell), space)
                 said[name] = ""
             except Exception as error:
                 said[name] = f"{type(error).__name__}: {error}"
@@ -155,7 +137,7 @@ def _visible(source: Path, function: str) -> dict[str, str]:
 
 
 def test_the_reference_passes_the_visible_examples(source):
-    (reference,) = [_text(c) for c in _cells(source) if _role(c).get("grade_id") == "per_class_accuracy"]
+    (reference,) = [source_of(c) for c in _cells(source) if role(c).get("grade_id") == "per_class_accuracy"]
     assert set(_visible(source, reference).values()) == {""}
 
 
@@ -172,7 +154,7 @@ def test_a_mistake_fails_a_visible_example_with_one_line(source, case):
 
 
 def test_the_blank_passes_no_visible_example(source):
-    (blank,) = [_text(c) for c in _cells(LABS) if _role(c).get("grade_id") == "per_class_accuracy"]
+    (blank,) = [source_of(c) for c in _cells(LABS) if role(c).get("grade_id") == "per_class_accuracy"]
     assert all(_visible(source, blank).values())
 
 
@@ -236,7 +218,7 @@ def test_points_belong_to_their_own_item_in_the_sandbox(source, made_up, box, tm
     notebook = _notebook(source)
     mistaken = (CASES / "mistaken" / "precision.py").read_text()
     for cell in notebook["cells"]:
-        if _role(cell).get("grade_id") == "per_class_accuracy":
+        if role(cell).get("grade_id") == "per_class_accuracy":
             cell["source"] = mistaken
     evidence = Path(shutil.copytree(made_up, tmp_path / "evidence"))
     record = json.loads((evidence / "quantization.json").read_text())
@@ -254,29 +236,11 @@ def test_points_belong_to_their_own_item_in_the_sandbox(source, made_up, box, tm
 # The notebook in a kernel, top to bottom
 
 
-def _execute(notebooks: Path, folder: Path) -> dict[str, list]:
-    import nbformat
-    from nbclient import NotebookClient
-
-    shutil.copy(notebooks / f"{NAME}.ipynb", folder)
-    notebook = nbformat.read(folder / f"{NAME}.ipynb", as_version=4)
-    client = NotebookClient(
-        notebook, timeout=400, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(folder)}}
-    )
-    backend = "module://matplotlib_inline.backend_inline"
-    client.execute(env={**os.environ, "PYTHONPATH": str(build.COURSE.parent), "MPLBACKEND": backend})
-    return {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
-
-
-def _errors(outputs: list) -> list[str]:
-    return [f"{o.ename}: {o.evalue}" for o in outputs if o.output_type == "error"]
-
-
 @pytest.fixture(scope="session")
 def finished(source, tmp_path_factory) -> tuple[Path, dict]:
     """The source notebook run as a diligent student would, measuring included."""
     folder = tmp_path_factory.mktemp("finished")
-    return folder, _execute(source, folder)
+    return folder, execute(source, NAME, folder)
 
 
 @pytest.mark.slow
@@ -285,7 +249,7 @@ def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
     from grading.claims_checks import judge
 
     folder, outputs = finished
-    assert {cell: _errors(o) for cell, o in outputs.items() if _errors(o)} == {}
+    assert {cell: errors(o, stderr=False) for cell, o in outputs.items() if errors(o, stderr=False)} == {}
     assert {item: outputs[item] for item in AUTOMATIC} == {item: [] for item in AUTOMATIC}
     items = judge([asdict(finding) for finding in claims_record.check(folder / "evidence")])
     assert {item.id: item.points for item in items} == COMPARISON_ITEMS
@@ -309,8 +273,8 @@ def test_running_the_blank_over_a_whole_record_passes_nothing(finished, tmp_path
     folder, _ = finished
     shutil.copytree(folder / "evidence", tmp_path / "evidence")
     (tmp_path / "evidence" / "claims.json").unlink()
-    outputs = _execute(LABS, tmp_path)
-    assert {item for item in AUTOMATIC if not _errors(outputs[item])} == set()
+    outputs = execute(LABS, NAME, tmp_path)
+    assert {item for item in AUTOMATIC if not errors(outputs[item])} == set()
     assert not (tmp_path / "evidence" / "claims.json").exists()
 
 
