@@ -9,6 +9,7 @@ from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
 from grading.pictures import clean_attachments
 from grading.sanitise import clean_outputs, inert_markdown
+from grading.skeleton import is_automatic
 
 __all__ = ["HideTests", "MakeInert", "PutExecuted"]
 
@@ -50,13 +51,16 @@ class MakeInert(NbGraderPreprocessor):
 
 
 class HideTests(ClearHiddenTests):
-    """Feedback shows students no more of a test cell than they were given."""
+    """Feedback shows students no more of a test cell than they were given, and its points once, in the heading."""
 
     enforce_metadata = False
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:  # noqa: ARG002
         for begin, end in (("BEGIN HIDDEN TESTS", "END HIDDEN TESTS"), ("BEGIN MARK SCHEME", "END MARK SCHEME")):
             cell.source = _without(cell.source, begin, end)
+        if is_automatic(cell):
+            # The number that nbgrader reads the points from; the gradebook has them by now.
+            cell.outputs = [output for output in cell.outputs if output.output_type != "execute_result"]
         return cell, resources
 
 

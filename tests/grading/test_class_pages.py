@@ -71,6 +71,7 @@ def test_feedback_shows_message_and_points_and_no_hidden_test(course: Path) -> N
     page = (course / "feedback" / "ben" / ASSIGNMENT / "stats.html").read_text()
     assert "interpolat" in page
     assert "Score: 0.0 / 3.0" in page
+    assert not re.search(r"<pre>\s*0\.0\s*</pre>", page), "the number behind the score is for the gradebook alone"
     hidden = (course / "feedback" / "ben" / ASSIGNMENT / "double.html").read_text()
     assert "-317" not in hidden
     assert "This test passed." in hidden
