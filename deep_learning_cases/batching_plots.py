@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deep_learning_cases.arrivals import Arrivals, Poisson, arrival_times_s
 from deep_learning_cases.batching import Objective
 from deep_learning_cases.errors import InputError, MissingDependencyError
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, plain_log
 from deep_learning_cases.queue_simulation import load, simulate
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_times import ServiceTime
@@ -83,6 +83,8 @@ def latency_against_rate(found: Sequence[Curve], objective: Objective, rate_per_
         axes.set_title("greedy" if wait == 0 else f"longest wait {1e3 * wait:.3g} ms", fontsize=10, color=INK)
         for curve in (one for one in found if one.policy.max_wait_s == wait):
             _draw(axes, curve, *STYLES[sizes.index(curve.policy.max_batch) % len(STYLES)])
+    for axis in (*(axes.xaxis for axes in panels), panels[0].yaxis):  # once every line is there
+        plain_log(axis)
     panels[0].set_ylabel(f"p{objective.percent} of time in system, ms")
     _explain(figure, panels, [str(size) for size in sizes], rate_per_s is not None)
     caption = (

@@ -33,6 +33,7 @@ from deep_learning_cases.comparison_record import CAVEATS, SCHEMA, busy, started
 from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
 from deep_learning_cases.comparison_trial import COMMAND_CODE
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
+from deep_learning_cases.network import compiler_cache
 from deep_learning_cases.subjects import Subject
 from deep_learning_cases.variants import VARIANTS
 
@@ -63,7 +64,7 @@ def compare(
     plan = Plan() if plan is None else plan
     folder = Path(out)
     _check_room(subject, plan)
-    with out_folder.made(folder / MODELS):
+    with out_folder.made(folder / MODELS), compiler_cache():
         out_folder.check_room(folder)
         return _compare(subject, folder, plan, seed, progress, launch or _fresh)
 

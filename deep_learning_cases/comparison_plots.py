@@ -4,14 +4,11 @@ Colours are those of Okabe and Ito; every version has a marker and a line style 
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deep_learning_cases.comparison_summary import merged_samples
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, shared_legend
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
 
 __all__ = ["class_changes", "distributions", "pictures", "size_against_speed"]
 
@@ -126,7 +123,7 @@ def distributions(record: Record, threads: str) -> Picture:
         axes.set(xscale="log", ylim=(0, 1.02), xlabel="µs per batch")
         axes.set_title(f"batch {batch}", fontsize=10, color=INK)
         axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
-        _plain_log(axes)
+        plain_log(axes.xaxis)
     side_by_side[0].set_ylabel("share of passes")
     shared_legend(figure, 6)
     return Picture(
@@ -153,13 +150,3 @@ def _size_kib(record: Record, name: str) -> float:
 
 def _plural(threads: str) -> str:
     return f"{threads} thread{'s' if threads != '1' else ''}"
-
-
-def _plain_log(axes: "Axes") -> None:
-    """Labels as 20 and 500, not as powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if high / low < 30 else (1.0,), numticks=5))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())

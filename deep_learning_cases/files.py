@@ -147,7 +147,7 @@ def scratch_folder() -> Iterator[Path]:
     import tempfile
 
     try:
-        with tempfile.TemporaryDirectory(prefix="deep-learning-cases-") as folder:
+        with tempfile.TemporaryDirectory(prefix="deep-learning-cases-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
     except OSError as error:
         if error.errno not in NO_ROOM:  # a failure of what was done with the folder, not of the folder

@@ -4,13 +4,10 @@ Colours are those of Okabe and Ito, and every series has a marker or a line styl
 """
 
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deep_learning_cases import stats
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, shared_legend
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
 
 __all__ = ["cold_and_warm", "cost", "distribution", "memory"]
 
@@ -43,24 +40,12 @@ def distribution(rows: Rows, title: str = "Model only, warm", name: str = "laten
     for share in (0.5, 0.95):
         axes.axhline(share, color=FAINT, linewidth=0.7, linestyle=":")
     axes.set_xscale("log")
-    _plain_log(axes, "x")
+    plain_log(axes.xaxis)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 0.95], ["0 %", "25 %", "50 %", "75 %", "95 %"])
     axes.set(ylim=(0, 1.02), xlabel="time per batch, ms", ylabel="share of calls")
     shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     caption = "Share of calls that took at most so long. The marker is p95 (nearest rank)."
     return Picture(name, title, caption, f"Empirical distributions. {title}. " + "; ".join(words) + ".", figure)
-
-
-def _plain_log(axes: "Axes", which: str) -> None:
-    """Labels as 0.1, 0.2, 0.5 and 1: a range of less than a decade would have no label at all otherwise."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axis.get_view_interval()
-    narrow = high / low < 30
-    axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def cost(series: dict[str, Rows]) -> Picture:
@@ -91,7 +76,7 @@ def cost(series: dict[str, Rows]) -> Picture:
         axes.set(xscale="log", yscale="log", xlabel="batch size, images", ylabel=label)
         axes.minorticks_off()
         axes.set_xticks(sizes, [str(size) for size in sizes])
-        _plain_log(axes, "y")
+        plain_log(axes.yaxis)
         axes.grid(visible=True, axis="y", color=FAINT, linewidth=0.4, alpha=0.5)
     shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     return Picture(
@@ -161,7 +146,7 @@ def memory(part: dict[str, Any]) -> Picture:
         words += f". Limit {part['limit_bytes'] / 1e6:.1f} MB; the largest batch that fits is {largest['fits']}"
     axes.set(xscale="log", xlabel="batch size, images", ylabel="peak memory of the process, MB")
     axes.set_ylim(0, axes.get_ylim()[1])
-    _plain_log(axes, "x")
+    plain_log(axes.xaxis)
     shared_legend(figure, 7 if figure.get_figwidth() > 8 else 4)
     return Picture(
         "latency-memory", "Peak memory", "Each point is a process of its own; what failed shows how far it came.",

@@ -3,6 +3,7 @@
 PyTorch is imported inside the functions: measuring and judging work without it.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import conv
+from deep_learning_cases import conv, files
 from deep_learning_cases.data import Dataset, normalise
 from deep_learning_cases.errors import InputError, MissingDependencyError
 
 __all__ = [
     "PARAMETERS",
     "accuracy",
+    "compiler_cache",
     "from_weights",
     "import_torch",
     "logits",
@@ -31,6 +33,9 @@ EPOCHS = 20
 BATCH_SIZE = 32
 LEARNING_RATE = 4e-3
 """The peak of a one-cycle schedule: it rises to this value and falls to nearly nothing (Smith and Topin, 2017)."""
+
+
+_COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def import_torch() -> Any:
@@ -75,7 +80,7 @@ def train(dataset: Dataset, seed: int = 1729, progress: bool | None = None, epoc
 
     images = torch.from_numpy(normalise(dataset.train.images))
     labels = torch.from_numpy(dataset.train.labels.astype(np.int64))
-    with reproducible(torch, seed):
+    with compiler_cache(), reproducible(torch, seed):
         model = make()
         optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
         steps = epochs * -(-len(images) // BATCH_SIZE)
@@ -118,6 +123,24 @@ def logits(model: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
 def accuracy(scores: NDArray[np.float32], labels: NDArray[np.uint8]) -> float:
     """The fraction of rows of ``scores`` (n, classes) whose largest entry is at ``labels`` (n,)."""
     return float((scores.argmax(axis=1) == labels).mean())
+
+
+@contextmanager
+def compiler_cache() -> Iterator[None]:
+    """Have PyTorch's compiler keep its cache in a folder that is removed afterwards, and not in TMPDIR for good.
+
+    It makes its folder as soon as it is imported, and the first optimizer imports it.  Processes started meanwhile
+    share the folder; a place that the caller has set is used and stays.
+    """
+    if os.environ.get(_COMPILER_CACHE):
+        yield
+        return
+    with files.scratch_folder() as folder:
+        os.environ[_COMPILER_CACHE] = str(folder)
+        try:
+            yield
+        finally:
+            os.environ.pop(_COMPILER_CACHE, None)
 
 
 @contextmanager

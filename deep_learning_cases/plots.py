@@ -8,11 +8,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases import bench_record, stats
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, dress
+from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, dress, plain_log
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 __all__ = ["MODEL_COLOURS", "distribution", "pictures", "samples_in_order", "size_against_speed"]
@@ -57,7 +56,7 @@ def samples_in_order(record: dict[str, Any], model: str, batch_size: int) -> Pic
     if len(panels) == 2:
         panels[0].set_yscale("log")
         panels[0].set_ylim(cap, high * 1.6)
-        _plain_ticks(panels[0].yaxis)
+        plain_log(panels[0].yaxis)
         panels[0].spines["bottom"].set_linestyle(":")
         panels[0].tick_params(bottom=False, labelbottom=False)
     start = 1
@@ -215,15 +214,6 @@ def _range(record: dict[str, Any], batch_size: int) -> tuple[float, float, float
     usual = max(stats.percentile(samples, 0.95) for samples in series)
     cap = usual + 0.25 * (usual - low) + 0.02 * usual
     return low, (high + 0.05 * (high - low) + 1e-9 if high <= 1.5 * cap else cap), high
-
-
-def _plain_ticks(axis: "Axis") -> None:
-    """Labels as 20 and 500, not as powers of ten, and few of them: the strip is low."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axis.set_major_locator(LogLocator(10, numticks=4))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,g}"))
 
 
 def _safe(text: str) -> str:

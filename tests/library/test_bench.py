@@ -346,8 +346,8 @@ def test_measuring_needs_neither_the_schema_validator_nor_the_progress_bar():
 
 
 NEEDED = (
-    "__init__", "errors", "files", "machine", "data", "engines", "timing", "trial", "distributions", "stats",
-    "bench_record", "fresh_process", "bench",
+    "__init__", "errors", "commands", "out_folder", "files", "machine", "data", "engines", "timing", "trial",
+    "distributions", "stats", "bench_record", "fresh_process", "bench",
 )  # fmt: skip
 """All of the library that measuring takes; a module more is a module more to carry to a target machine."""
 

@@ -1,7 +1,9 @@
 """Training repeats, learns, and leaves PyTorch as it was."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,3 +114,34 @@ def test_without_pytorch_the_command_that_installs_it_is_named(digits, monkeypat
     with pytest.raises(MissingDependencyError, match=r"measuring does not; install it with: pip install") as caught:
         network.train(digits)
     assert isinstance(caught.value, ImportError)
+
+
+STOPPED_BUILD = """
+import sys
+from pathlib import Path
+from deep_learning_cases import comparison, subjects
+
+def stopped(_job, _timeout_s):
+    raise KeyboardInterrupt
+
+plan = comparison.Plan(configs=["static"], warmups=0, iterations=1, rounds=1, threads=1)
+try:
+    comparison.compare(subjects.load("digits", epochs=1), sys.argv[1], plan, progress=False, launch=stopped)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["no place set", "the caller's own place"])
+def test_the_compiler_leaves_nothing_among_temporary_files_even_when_stopped(own, tmp_path):
+    temporary, kept = tmp_path / "temporary", tmp_path / "kept"
+    temporary.mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+    environment |= {"TMPDIR": str(temporary)} | ({"TORCHINDUCTOR_CACHE_DIR": str(kept)} if own else {})
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_BUILD, tmp_path / "out"], capture_output=True, text=True, env=environment,
+        cwd=Path(__file__).resolve().parents[2],
+    )  # fmt: skip
+    assert done.stdout == "stopped\n", done.stderr
+    assert list(temporary.iterdir()) == []
+    assert kept.is_dir() == own
