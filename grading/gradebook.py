@@ -79,6 +79,8 @@ def one_line(url: str, error: Exception) -> str:
         return (
             f"the gradebook {name} is locked by another program: expected it free; close that program and add --resume"
         )
+    if "is full" in reason or "disk I/O" in reason:
+        return f"the gradebook {name} cannot be written ({reason}): expected room for it; make room and add --resume"
     if "not a database" in reason or "malformed" in reason:
         return (
             f"the gradebook {name} is damaged ({reason}): expected nbgrader's database; put a backup in its place, "
@@ -99,7 +101,8 @@ def _connect(url: str, original_init: Any, kind: type) -> dict[str, Any]:
 
     # nbgrader's own first opening: it makes the tables and the course where they are missing.
     first = kind.__new__(kind)
-    original_init(first, url)
+    plain_file = url.startswith("sqlite:///") and "?" not in url
+    original_init(first, f"{url}?timeout={SECONDS_TO_WAIT}" if plain_file else url)
     first.db.remove()
     first.engine.dispose()
     options = {"connect_args": {"timeout": SECONDS_TO_WAIT}} if url.startswith("sqlite") else {}

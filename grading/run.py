@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases.errors import DeepLearningCasesError, InputError
+from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
 from grading.gradebook import shared
+from grading.machine_faults import machine_fault
 from grading.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
 from grading.record import Recorder, course_files
 from grading.spool import FAILED, PENDING, RECORDED, Spool, slim
@@ -61,6 +62,14 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
                     summary.graded += 1
                 else:
                     summary.failed[outcome.key] = error
+        except (OSError, DeepLearningCasesError) as error:
+            fault = machine_fault(error)
+            if fault is None:
+                raise
+            raise FileError(
+                f"cannot write {fault.filename or recorder.course} ({fault.strerror}): expected room for the results; "
+                "nothing that was recorded is lost; correct that and add --resume"
+            ) from error
         finally:
             if backend is not None:
                 backend.close()
@@ -154,9 +163,11 @@ class _Run:
                     self.spool.recorded(student, outcome.result)
                     return None
                 except DeepLearningCasesError as problem:
+                    if machine_fault(problem):
+                        raise
                     error = str(problem)
                 except Exception as problem:
-                    if _is_database_error(problem):
+                    if _is_database_error(problem) or machine_fault(problem):
                         raise
                     error = f"could not be recorded ({type(problem).__name__}: {' '.join(str(problem).split())[:300]})"
             error = error or "no result"

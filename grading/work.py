@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
+from grading.machine_faults import machine_fault
 
 __all__ = ["warm", "work"]
 
@@ -31,8 +32,20 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         return {"fatal": str(error)}
     except ImportError as error:
         return {"fatal": f"a worker lacks a package ({error}): expected the grading extra; pip install -e '.[grading]'"}
-    except DeepLearningCasesError as error:
-        return {"error": str(error)}
+    except (OSError, DeepLearningCasesError) as error:
+        fault = machine_fault(error)
+        if fault is not None:
+            return {"fatal": _no_room(fault)}
+        if isinstance(error, DeepLearningCasesError):
+            return {"error": str(error)}
+        raise
+
+
+def _no_room(fault: OSError) -> str:
+    return (
+        f"a worker cannot write {fault.filename or tempfile.gettempdir()} ({fault.strerror}): expected room for "
+        "temporary files; make room or name another folder by TMPDIR, and add --resume"
+    )
 
 
 def warm(settings: dict[str, Any]) -> dict[str, Any]:

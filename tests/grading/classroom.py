@@ -1,5 +1,6 @@
 """A small course for tests of the class: one notebook judged outside, one with ordinary tests, and its submissions."""
 
+import atexit
 import concurrent.futures
 import copy
 import functools
@@ -35,6 +36,8 @@ INTERPOLATED = RIGHT.replace("x[-(-19 * n // 20) - 1]", "__import__('numpy').per
 STATS = {"stats_p50": 2, "stats_p95": 3, "stats_throughput": 2, "stats_pure": 1, "stats_errors": 1}
 FULL = {**STATS, "double": 1, "double_negative": 2}
 Json = dict[str, Any]
+template_folder: Path | None = None
+"""Where the course that others are copied from is built: pytest's own folder, set by conftest.py."""
 
 
 def cell(name: str, source: str, points: float = 0, solution: bool = False, locked: bool = False) -> Any:
@@ -87,7 +90,9 @@ def _template() -> Path:
     """The course without submissions, built once a test run by nbgrader itself."""
     from grading import build
 
-    course = Path(tempfile.mkdtemp(prefix="classroom-"))
+    course = Path(tempfile.mkdtemp(prefix="classroom-", dir=template_folder))
+    if template_folder is None:
+        atexit.register(shutil.rmtree, course, ignore_errors=True)
     source = course / "source" / ASSIGNMENT
     source.mkdir(parents=True)
     for name, notebook in source_notebooks().items():
