@@ -98,6 +98,29 @@ process_memory_saved_percent = 10
 ### END SOLUTION
 
 # %% [markdown]
+# ## How much of a difference is noise here?
+#
+# Before you compare six versions, compare one network with *itself*, in fresh processes. There
+# is nothing to find, so whatever is found is the machine's. The load counts the processes that
+# want a core, over the last 1, 5 and 15 minutes.
+
+# %% locked="how_noisy" measures=true
+from deep_learning_cases import doctor
+
+print(*doctor.lines(doctor.examine()), sep="\n")
+
+# %% [markdown]
+# A version that is faster or slower by less than the percentage in the A/A lines cannot be told
+# apart from its baseline here today: "inconclusive" is then the verdict to expect, and no
+# failure of yours. The reading is one network's in ONNX Runtime, over five rounds. Your three
+# rounds tell apart less, and PyTorch may be noisier: the intervals further down show how much.
+#
+# With a load above the number of your cores the versions also wait for a core. They take turns,
+# so a ratio may survive that; a p95, or microseconds to quote elsewhere, does not. Sizes and
+# predictions are the same on the busiest machine. On a shared server you may have to live with
+# it: write the load down, and claim less. It costs no points.
+
+# %% [markdown]
 # ## Measure
 #
 # First the loop that takes the times. Find the two readings of the clock. Every call gets an
