@@ -11,7 +11,7 @@ from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError
 from grading.chosen_names import students_with
-from grading.quick_imports import leave_out_format_checker
+from grading.quick_imports import leave_out_format_checker, without_collecting
 
 __all__ = ["add_parser", "autograde", "quiet_nbgrader", "run"]
 
@@ -92,13 +92,14 @@ def autograde(course: Path, assignment: str, *, student: str = "*", notebook: st
 
 
 def _grade(course: Path, assignment: str, student: str, notebook: str, settings: dict[str, Any]) -> Any:
-    quiet_nbgrader()
-    from nbgrader.converters.base import NbGraderException
-    from nbgrader.coursedir import CourseDirectory
+    with without_collecting():
+        quiet_nbgrader()
+        from nbgrader.converters.base import NbGraderException
+        from nbgrader.coursedir import CourseDirectory
 
-    from grading.converter import SafeAutograde
-    from grading.course_config import course_config
-    from grading.gradebook import one_line
+        from grading.converter import SafeAutograde
+        from grading.course_config import course_config
+        from grading.gradebook import one_line
 
     config = course_config(course)
     config.CourseDirectory.assignment_id = assignment

@@ -90,7 +90,7 @@ def _take_over(cell: Cell, theirs: Cell) -> None:
     """A student's text, and the pictures in a written one; those that the instructor's text had went with it."""
     cell["source"] = theirs["source"]
     cell.pop("attachments", None)
-    if theirs["attachments"] and cell["cell_type"] == "markdown":
+    if theirs.get("attachments") and cell["cell_type"] == "markdown":
         cell["attachments"] = theirs["attachments"]
 
 
@@ -185,7 +185,7 @@ def _own(cells: list[Cell], count: int) -> list[Cell]:
         elif cell["cell_type"] == "raw":
             own["cell_type"] = "markdown"
             own["source"] = "\n".join(f"    {line}" for line in cell["source"].split("\n"))
-        elif cell["attachments"]:
+        elif cell.get("attachments"):
             own["attachments"] = cell["attachments"]
         made.append(own)
     return made

@@ -10,6 +10,7 @@ from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
 from grading.machine_faults import machine_fault
+from grading.quick_imports import leave_out_format_checker, without_collecting
 
 __all__ = ["warm", "work"]
 
@@ -50,9 +51,13 @@ def _no_room(fault: OSError) -> str:
 
 def warm(settings: dict[str, Any]) -> dict[str, Any]:
     """Import what grading needs and boot the sandbox, before the first job is there. Trouble is left to that job."""
-    import grading.fixtures
-    import grading.runner
-    import grading.stats_checks  # noqa: F401 - the judge's tables
+    with without_collecting():
+        leave_out_format_checker()
+        import nbclient  # noqa: F401 - the sandbox's outputs are made by it
+
+        import grading.fixtures
+        import grading.runner
+        import grading.stats_checks  # noqa: F401 - the judge's tables
 
     with contextlib.suppress(Exception):
         _box(settings)

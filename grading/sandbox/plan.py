@@ -24,6 +24,7 @@ class Plan:
     config: dict[str, Any]
     pass_fds: tuple[int, ...] = ()
     folder: Path | None = None
+    lock: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -37,3 +38,6 @@ class Plan:
         """Remove the scratch folder of a kind without own mounts."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None

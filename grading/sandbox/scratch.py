@@ -1,9 +1,12 @@
 """Without own mounts: a scratch folder of the machine's, behind Landlock or behind nothing but resource limits."""
 
+import contextlib
+import fcntl
 import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from grading.sandbox.behind_wall import landlock
@@ -21,6 +24,9 @@ from grading.sandbox.places import (
 from grading.sandbox.plan import IsolationUnavailable, Plan
 
 __all__ = ["landlock_plan", "unprotected_plan"]
+
+_PREFIX = "grading-sandbox-"
+_YOUNG_SECONDS = 60.0
 
 
 def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
@@ -73,7 +79,9 @@ def unprotected_plan(_limits: Limits, control_fd: int, box: int, _program: bytes
 
 def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
     """A server without own mounts: its work folder is a scratch folder of the machine's."""
-    folder = Path(tempfile.mkdtemp(prefix="grading-sandbox-"))
+    _remove_stale()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = _locked(folder)
     home, server_home, library, code = (folder / name for name in ("home", "server", "lib", "code"))
     for path in (home, server_home, library):
         path.mkdir()
@@ -106,7 +114,31 @@ def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
     }
     # The machine's /tmp is not a submission's to write to: tempfile, mktemp and their kin find this folder instead.
     environment = student_environment(str(home / "student"), sys.prefix) | {"TMPDIR": str(home / "tmp")}
-    return Plan("landlock", command, environment, config, folder=folder)
+    return Plan("landlock", command, environment, config, folder=folder, lock=lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on the folder that ends with this process, however it ends; None if another process has it."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        return None
+    return number
+
+
+def _remove_stale() -> None:
+    """Folders of graders that were killed outright: one in use is locked, a young one may be about to be."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            about = folder.lstat()
+            if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _YOUNG_SECONDS:
+                continue
+            lock = _locked(folder)
+            if lock is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
 
 
 def _reachable_by_others() -> bool:

@@ -1,10 +1,13 @@
 """What takes long to import and is of no use stays out of every process that grades."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from grading.quick_imports import without_collecting
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 STARTS = {
@@ -12,6 +15,23 @@ STARTS = {
     "the recorder": "from grading.autograde import quiet_nbgrader; quiet_nbgrader(); import nbformat",
     "an old notebook": "from grading.rebuild import _upgraded\ntry: _upgraded({}, 'a')\nexcept Exception: pass",
 }
+
+
+def test_a_worker_is_ready_before_its_first_job_and_does_not_tidy_up_for_nobody() -> None:
+    code = "from grading.work import warm; warm({})\nimport gc, sys\n"
+    code += "print('nbclient' in sys.modules, 'grading.runner' in sys.modules, 'lark' in sys.modules)\n"
+    code += "print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["True", "True", "False", "True", "True"], done.stderr
+
+
+def test_where_nothing_is_imported_nothing_is_kept() -> None:
+    """A program that grades again and again must not keep what it made in between."""
+    before = gc.get_freeze_count()
+    with without_collecting():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == before
 
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)

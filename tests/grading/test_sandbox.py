@@ -1,9 +1,11 @@
 """The box as a kernel: what a notebook can do in it, what the calls bring back, and what is reported."""
 
+import fcntl
 import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -438,6 +440,29 @@ def test_landlock_refuses_the_machines_own_folder_for_temporary_files() -> None:
     assert result.outputs["0"][0]["ename"] == "PermissionError"
     assert text(result, "1") == "True\n"
     assert not Path(name).exists()
+
+
+def test_the_folder_of_a_killed_grader_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, young, others = (tmp_path / f"grading-sandbox-{name}" for name in ("left", "young", "others"))
+    for folder in (left, young, others):
+        (folder / "home" / "student").mkdir(parents=True)
+    long_ago = time.time() - 3600
+    os.utime(left, (long_ago, long_ago))
+    os.utime(others, (long_ago, long_ago))
+    used = os.open(others, os.O_RDONLY)
+    fcntl.flock(used, fcntl.LOCK_EX)
+    try:
+        with open_box(isolation="none"), open_box(isolation="none"):
+            assert len(list(tmp_path.glob("grading-sandbox-*"))) == 4, "young and others, and two of our own"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["grading-sandbox-others", "grading-sandbox-young"]
+    finally:
+        os.close(used)
+
+
+def test_a_submission_finds_the_collector_of_garbage_switched_on(box: Box) -> None:
+    """It is off while the server imports, and only then."""
+    assert text(run(box, "import gc\nprint(gc.isenabled(), gc.get_freeze_count() > 1000)")) == "True True\n"
 
 
 def test_a_daemon_is_hunted_down_without_a_pid_namespace() -> None:

@@ -24,6 +24,7 @@ from behind_wall import emptying, frames, landlock, privileges, processes  # noq
 
 def main() -> None:
     """Take the configuration from the descriptor that is named on the command line, and serve."""
+    gc.disable()  # until everything is imported: it all stays
     control = socket.socket(fileno=int(sys.argv[1]))
     config, _ = frames.receive(control)
     sys.path[:] = [CODE, *config["path"]]
@@ -86,6 +87,7 @@ class Server:
         emptying.empty_folder(self.config["server_home"], [])
         gc.collect()
         gc.freeze()
+        gc.enable()
 
     def serve(self) -> None:
         """Requests of the grader, and the end of a child, until the grader goes away."""
