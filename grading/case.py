@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,7 +33,13 @@ Finish = Callable[[float, Case], float]
 
 def true_answer(case: Case) -> dict[str, float]:
     """The right answer to a proper input, by the library's own definition."""
-    answer: dict[str, float] = stats.latency_summary(case.samples, case.batch_size)
+    return dict(_truth(tuple(case.samples), case.batch_size))
+
+
+@lru_cache(maxsize=256)
+def _truth(samples: tuple[float, ...], batch_size: int) -> dict[str, float]:
+    """A whole class is asked the same questions."""
+    answer: dict[str, float] = stats.latency_summary(samples, batch_size)
     return answer
 
 
