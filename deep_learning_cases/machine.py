@@ -222,8 +222,8 @@ def _windows_peak() -> tuple[int, str]:
 
     class Counters(ctypes.Structure):
         _fields_ = [
-            ("cb", ctypes.c_ulong),
-            ("PageFaultCount", ctypes.c_ulong),
+            ("cb", ctypes.c_uint32),
+            ("PageFaultCount", ctypes.c_uint32),
             ("PeakWorkingSetSize", ctypes.c_size_t),
             ("Others", ctypes.c_size_t * 7),
         ]  # PROCESS_MEMORY_COUNTERS, psapi.h
@@ -234,7 +234,7 @@ def _windows_peak() -> tuple[int, str]:
     process = windows.kernel32.GetCurrentProcess
     process.restype = ctypes.c_void_p
     asked = windows.psapi.GetProcessMemoryInfo(
-        ctypes.c_void_p(process()), ctypes.byref(counters), ctypes.c_ulong(counters.cb)
+        ctypes.c_void_p(process()), ctypes.byref(counters), ctypes.c_uint32(counters.cb)
     )
     return (int(counters.PeakWorkingSetSize), "PeakWorkingSetSize") if asked else (0, "unknown")
 

@@ -74,12 +74,13 @@ def load(path: Path) -> Any:
 def compiled(model: Any) -> Iterator[Any]:
     """``model`` compiled for each batch size it meets, weights taken as constants; settings as before outside.
 
-    Taking the weights as constants ("freezing") is what lets the compiler choose int8 operators.
+    Taking the weights as constants ("freezing") is what lets the compiler choose int8 operators.  Compiled headers
+    would be kept in TMPDIR for good, wherever the cache is (:func:`network.compiler_cache`), so there are none.
     """
     torch = import_torch()
     from torch._inductor import config
 
-    with config.patch(freezing=True), _known_warnings():
+    with config.patch(freezing=True, cpp_cache_precompile_headers=False), _known_warnings():
         torch._dynamo.reset()
         try:
             yield torch.compile(model, dynamic=False)

@@ -1,15 +1,15 @@
-"""The parts of a report as HTML, in the order a reader needs them; all text from files goes through :func:`_text`."""
+"""The parts of a report as HTML, in the order a reader needs them; text from files goes through ``text``."""
 
 import html
-from collections.abc import Iterable
 from importlib import resources
 from typing import Any
 
-from deep_learning_cases import artefacts, plots, stats
+from deep_learning_cases import plots, report_origins, stats
 from deep_learning_cases.checks import BASELINE, CANDIDATE
 from deep_learning_cases.expectation import is_number, look
 from deep_learning_cases.figures import Picture
 from deep_learning_cases.report_facts import Facts, compare_models, rows_of
+from deep_learning_cases.report_html import table, table_row, text
 
 __all__ = ["body", "style", "title"]
 
@@ -28,8 +28,9 @@ def body(facts: Facts) -> str:
     """All parts, from what was measured to the verdict."""
     parts = [
         _header(facts), _findings(facts), _scope(facts), _table(facts), _comparison(facts), _predictions(facts),
-        _figures(facts), _processes(facts), _machine(facts.benchmark), _protocol(facts), _hashes(facts), _target(facts),
-        _verdict(facts), _footer(facts),
+        _figures(facts), report_origins.processes(facts), report_origins.machine(facts.benchmark),
+        report_origins.protocol(facts), report_origins.hashes(facts), _target(facts), _verdict(facts),
+        report_origins.footer(facts),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -51,13 +52,13 @@ def _header(facts: Facts) -> str:
         f"{_loss_words(lost)}, and on the machine below it is {speeds}."
     )
     heading = f"<h1>May the smaller model ship?</h1>\n<div>{chips}</div>"
-    return f'<header>\n{heading}\n<p class="lead">{_text(lead)}</p>\n</header>'
+    return f'<header>\n{heading}\n<p class="lead">{text(lead)}</p>\n</header>'
 
 
 def _findings(facts: Facts) -> str:
     if not facts.findings:
         return ""
-    items = "".join(f"<li>{_text(str(one))}</li>" for one in facts.findings)
+    items = "".join(f"<li>{text(str(one))}</li>" for one in facts.findings)
     return (
         '<section class="findings"><h2>The files do not hang together</h2><p>What follows is drawn from files that'
         f" contradict each other here:</p><ul>{items}</ul></section>"
@@ -66,13 +67,13 @@ def _findings(facts: Facts) -> str:
 
 def _scope(facts: Facts) -> str:
     claims = look(facts.decided, "not_claimed") or []
-    items = "".join(f"<li>{_text(line)}</li>" for line in claims) or "<li>No claims are stated yet.</li>"
+    items = "".join(f"<li>{text(line)}</li>" for line in claims) or "<li>No claims are stated yet.</li>"
     protocol = facts.benchmark["protocol"]
     calls = protocol["rounds"] * protocol["repetitions"]
     return f"""<section class="cards">
-<div class="card"><h2>Measured: from where to where</h2><p>{_text(facts.benchmark["boundary"])}</p>
+<div class="card"><h2>Measured: from where to where</h2><p>{text(facts.benchmark["boundary"])}</p>
 <p class="note">{calls} timed calls per model and batch size, in {protocol["rounds"]} rounds of fresh processes,
-{_plural(protocol["threads"], "inference thread")}. Unit: {_text(facts.benchmark["unit"])}.</p></div>
+{_plural(protocol["threads"], "inference thread")}. Unit: {text(facts.benchmark["unit"])}.</p></div>
 <div class="card open"><h2>Not claimed</h2><ul>{items}</ul></div>
 </section>"""
 
@@ -99,10 +100,10 @@ def _numbers(record: dict[str, Any], regression: dict[str, Any] | None) -> str:
             ("Images/s", f"{row.summary['images_per_second']:,.0f}"),
             ("Peak memory, MB", f"{_peak(record, row.model) / 1e6:.1f}"),
         ]
-        lines.append(_row(f"{_text(row.model)}, batch {row.batch_size}", cells))
+        lines.append(table_row(f"{text(row.model)}, batch {row.batch_size}", cells))
     heads = ["Model", "File, bytes", *(["Accuracy, %"] if regression else []), "p50, µs", "p95, µs", "Images/s"]
-    words = f"Times are per batch. Peak memory is the largest of all rounds ({_text(_peak_source(record))})."
-    return _html_table([*heads, "Peak memory, MB"], lines, words)
+    words = f"Times are per batch. Peak memory is the largest of all rounds ({text(_peak_source(record))})."
+    return table([*heads, "Peak memory, MB"], lines, words)
 
 
 def _comparison(facts: Facts) -> str:
@@ -123,7 +124,7 @@ def _comparison_card(record: dict[str, Any], size: int) -> str:
     return (
         f'<div class="card"><h3>Batch {size}</h3><p class="big {verdict}">{_verdict_word(verdict)}</p>'
         f"<p>{CANDIDATE} takes {result['ratio']:.2f} times the time of {BASELINE}<br>"
-        f'<span class="note">{_text(interval)}, {_plural(result["rounds"], "round")}</span></p></div>'
+        f'<span class="note">{text(interval)}, {_plural(result["rounds"], "round")}</span></p></div>'
     )
 
 
@@ -132,7 +133,7 @@ def _predictions(facts: Facts) -> str:
     interval, drift = record["loss_interval_pp"], record["logit_difference"]
     heads = ["Digit", "Images", f"{BASELINE}, %", f"{CANDIDATE}, %"]
     rows = [
-        _row(
+        table_row(
             str(row["label"]),
             [("Images", str(row["images"])), *((f"{name}, %", _share(row[name])) for name in (BASELINE, CANDIDATE))],
         )
@@ -141,14 +142,14 @@ def _predictions(facts: Facts) -> str:
     return f"""<h2>Are the predictions the same?</h2>
 <div class="cards">
 <div class="card"><h3>Accuracy lost</h3><p class="big">{record["loss_pp"]:+.2f} points</p>
-<p class="note">95 % interval {interval["low"]:+.2f} to {interval["high"]:+.2f}. {_text(interval["method"])}</p></div>
+<p class="note">95 % interval {interval["low"]:+.2f} to {interval["high"]:+.2f}. {text(interval["method"])}</p></div>
 <div class="card"><h3>Same class predicted</h3><p class="big">{100 * record["agreement"]:.1f} %</p>
 <p class="note">of {record["images"]} test images</p></div>
 <div class="card"><h3>Logits moved by</h3><p class="big">{drift["mean"]:.3f}</p>
 <p class="note">on average; the largest change is {drift["largest"]:.3f}</p></div>
 </div>
-<p>{_text(record["can_show"])}</p>
-{_html_table(heads, rows, "Accuracy per class: an average hides a class that fell.", "small")}"""
+<p>{text(record["can_show"])}</p>
+{table(heads, rows, "Accuracy per class: an average hides a class that fell.", "small")}"""
 
 
 def _figures(facts: Facts) -> str:
@@ -174,24 +175,7 @@ def _figures(facts: Facts) -> str:
 def _figure(picture: Picture) -> str:
     label = html.escape(picture.alt_text)
     svg = picture.svg().replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    return f"<figure><h3>{_text(picture.title)}</h3>{svg}<figcaption>{_text(picture.caption)}</figcaption></figure>"
-
-
-def _processes(facts: Facts) -> str:
-    rows = []
-    for run in facts.benchmark["runs"]:
-        load = run["load_average"]
-        load = load[0] if isinstance(load, list) and load else load
-        cells = [
-            ("Cold start, ms", f"{run['cold_start_us'] / 1000:,.1f}"),
-            ("Peak memory, MB", f"{run['peak_rss_bytes'] / 1e6:.1f}"),
-            ("Load before", f"{load:.2f}" if is_number(load) else "not known"),
-            ("Started", _text(str(run["started_at"])[11:19])),
-        ]
-        rows.append(_row(f"Round {run['round']}, {_text(run['model'])}", cells))
-    heads = ["Process", "Cold start, ms", "Peak memory, MB", "Load before", "Started"]
-    words = "In the order run, times in UTC. Cold start: loading the model and the first call, no part of the timings."
-    return f"<h2>The processes</h2>\n{_html_table(heads, rows, words)}"
+    return f"<figure><h3>{text(picture.title)}</h3>{svg}<figcaption>{text(picture.caption)}</figcaption></figure>"
 
 
 def _target(facts: Facts) -> str:
@@ -199,89 +183,24 @@ def _target(facts: Facts) -> str:
         return ""
     record = facts.target["benchmark"]
     cards = "".join(_comparison_card(record, size) for size in _batches(record))
-    return f"""<h2>On the target device: {_text(facts.target["device"])}</h2>
+    return f"""<h2>On the target device: {text(facts.target["device"])}</h2>
 <p>The same files and the same protocol, measured elsewhere by the target kit. No number of it enters the tables and
 figures above, nor the other way round.</p>
 {_numbers(record, None)}
 <div class="cards">{cards}</div>
-{_machine(record, "h3")}"""
-
-
-def _machine(record: dict[str, Any], heading: str = "h2") -> str:
-    place = record["environment"]
-    libraries = look(place, "libraries")
-    memory = look(place, "memory", "total_bytes")
-    entries = [
-        ("Processor", look(place, "cpu", "model")),
-        ("Architecture", look(place, "cpu", "architecture")),
-        ("Cores usable", look(place, "cores", "usable")),
-        ("Memory", f"{memory / 2**30:.1f} GiB" if is_number(memory) else None),
-        ("Governor", _joined(look(place, "governors"))),
-        ("System", " ".join(str(look(place, "os", key) or "") for key in ("system", "release"))),
-        ("Python", look(place, "python", "version")),
-        ("Libraries", ", ".join(f"{k} {v}" for k, v in libraries.items()) if isinstance(libraries, dict) else None),
-        ("BLAS", " ".join(str(look(place, "blas", key) or "") for key in ("name", "version"))),
-        ("Clock", look(place, "clock", "name")),
-        ("Measured at", record["created_at"]),
-    ]
-    flags = look(place, "cpu", "flags")
-    wanted = [flag for flag in flags if str(flag) in _FLAGS] if isinstance(flags, list) else None
-    entries.insert(2, ("Eight-bit units", _joined(wanted)))
-    return f"<{heading}>The machine</{heading}>\n{_list(entries)}"
-
-
-_FLAGS = {"avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimd", "asimddp", "i8mm", "sve"}
-"""Instruction sets that decide how fast eight-bit arithmetic is."""
-
-
-def _protocol(facts: Facts) -> str:
-    protocol = facts.benchmark["protocol"]
-    order = "; ".join(f"round {number}: {', '.join(models)}" for number, models in enumerate(protocol["order"], 1))
-    entries = [
-        ("Rounds", f"{protocol['rounds']}, a fresh process per model in each"),
-        ("Order", order),
-        ("Warm-up calls", f"{protocol['warmups']} per batch size, not in the timings"),
-        ("Timed calls", f"{protocol['repetitions']} per round, model and batch size"),
-        ("Batch sizes", ", ".join(map(str, protocol["batch_sizes"]))),
-        ("Threads", protocol["threads"]),
-        ("Garbage collector", protocol.get("garbage_collector")),
-        ("Input", protocol.get("input")),
-        ("Loop overhead", _overhead(facts.benchmark)),
-    ]
-    return f"<h2>The protocol</h2>\n{_list(entries)}"
-
-
-def _hashes(facts: Facts) -> str:
-    names = (
-        artefacts.DATA,
-        artefacts.FP32,
-        artefacts.INT8,
-        artefacts.REGRESSION,
-        artefacts.BENCHMARK,
-        artefacts.RELEASE,
-    )
-    items = "".join(
-        f'<dt>{name}<br><span class="note">{facts.evidence.size(name):,} bytes</span></dt>'
-        f"<dd><code>{facts.evidence.sha256(name)}</code></dd>"
-        for name in names
-        if name in facts.evidence.contents
-    )
-    return f"""<h2>The files</h2>
-<p class="note">SHA-256 of what was measured and judged. The hashes find stale reports and wrong sums; they do not prove
-that anybody measured the times.</p>
-<dl>{items}</dl>"""
+{report_origins.machine(record, "h3")}"""
 
 
 def _verdict(facts: Facts) -> str:
     verdict = facts.verdict
     decision = look(facts.decided, "decision") or f"no decision is stated; by these numbers: {verdict.decision}"
     reasons = "".join(
-        f'<li><b class="{reason.outcome}">{reason.outcome}</b> {_text(reason.message)}'
-        + (f". To do: {_text(reason.redo)}." if reason.redo else "")
+        f'<li><b class="{reason.outcome}">{reason.outcome}</b> {text(reason.message)}'
+        + (f". To do: {text(reason.redo)}." if reason.redo else "")
         + "</li>"
         for reason in verdict.reasons
     )
-    return f"""<h2>Verdict: {_text(decision)}</h2>
+    return f"""<h2>Verdict: {text(decision)}</h2>
 <ul class="reasons">{reasons}</ul>
 <p>Speed is reported and not a condition: the limits are the size of the file and the accuracy lost. A benchmark on the
 target device is still required before anything is said about it; hand over the target kit for that. After another
@@ -289,40 +208,9 @@ conversion, regression <em>and</em> measuring have to be done again: a new hash 
 false.</p>"""
 
 
-def _footer(facts: Facts) -> str:
-    return (
-        "<footer>Made from the evidence folder by deep_learning_cases. Raw samples are a record to review, not a"
-        f" certificate. Measured {_text(facts.benchmark['created_at'])}.</footer>"
-    )
-
-
-def _html_table(heads: list[str], rows: list[str], caption: str, kind: str = "stack") -> str:
-    head = "".join(f'<th scope="col">{one}</th>' for one in heads)
-    return (
-        f'<table class="{kind}"><caption>{caption}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )
-
-
-def _row(head: str, cells: Iterable[tuple[str, str]]) -> str:
-    """One row; every cell carries its column's name, which a narrow screen shows in place of the head."""
-    return f'<tr><th scope="row">{head}</th>' + "".join(f'<td data-label="{k}">{v}</td>' for k, v in cells) + "</tr>"
-
-
-def _list(entries: Iterable[tuple[str, Any]]) -> str:
-    items = "".join(
-        f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in entries if value not in (None, "", " ")
-    )
-    return f"<dl>{items}</dl>"
-
-
-def _joined(values: Any) -> str | None:
-    return ", ".join(map(str, values)) if isinstance(values, list) and values else None
-
-
 def _percentile(value: float, interval: stats.PercentileInterval) -> str:
     ends = interval.reason if interval.low is None else f"{_us(interval.low)} to {_us(interval.high)}"
-    return f"{_us(value)} <small>{_text(ends)}</small>"
+    return f"{_us(value)} <small>{text(ends)}</small>"
 
 
 def _us(value: float | None) -> str:
@@ -347,11 +235,6 @@ def _peak_source(record: dict[str, Any]) -> str:
     return ", ".join(sorted({str(run["peak_rss_source"]) for run in record["runs"]}))
 
 
-def _overhead(record: dict[str, Any]) -> str | None:
-    values = [run["loop_overhead_us"] for run in record["runs"] if "loop_overhead_us" in run]
-    return f"{max(values):.3f} µs per timing at most, left in" if values else None
-
-
 def _batches(record: dict[str, Any]) -> list[int]:
     return list(record["protocol"]["batch_sizes"])
 
@@ -368,8 +251,3 @@ def _verdict_word(verdict: str) -> str:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-def _text(value: Any) -> str:
-    """Escaped, without characters that UTF-8 cannot carry, and bounded: it may come from anybody."""
-    return html.escape(str(value).encode("utf-8", "replace").decode("utf-8")[:2000])

@@ -246,6 +246,11 @@ def test_real_processes_start_cold_and_tell_their_memory():
     assert 0 < row["before_bytes"] <= row["peak_rss_bytes"]
 
 
+def test_without_proc_no_limit_is_set_and_the_peak_alone_judges(monkeypatch):
+    monkeypatch.setattr(latency_trial, "_kilobyte_lines", lambda _path: {})
+    assert latency_trial.watch_memory(1) is False
+
+
 @pytest.mark.skipif(not latency_trial._kilobyte_lines("/proc/self/status"), reason="needs /proc/self/status")
 def test_a_real_batch_far_beyond_the_limit_is_a_message():
     with latency_engine.model_file("numpy", None, 1) as (path, _):

@@ -1,5 +1,6 @@
 """The machine record, read from laid-out Linux files of other machines."""
 
+import ctypes
 import json
 import os
 import sys
@@ -57,6 +58,56 @@ def test_ru_maxrss_counts_kilobytes_on_linux_and_bytes_on_macos(tmp_path, monkey
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(resource, "getrusage", lambda _: Usage)
     assert machine.peak_rss(tmp_path) == (expected, "ru_maxrss")
+
+
+class Windows:
+    """kernel32 and psapi as the library calls them: the counters are written where they are expected."""
+
+    def __init__(self, peak_bytes: int | None) -> None:
+        self.kernel32 = self.psapi = self
+        self.GetCurrentProcess = Handle()
+        self._peak_bytes = peak_bytes
+
+    def GetProcessMemoryInfo(self, process, counters, size):
+        """Fills PROCESS_MEMORY_COUNTERS of psapi.h: two DWORDs, then eight sizes, the first PeakWorkingSetSize."""
+        assert process.value == Handle.THIS_PROCESS
+        assert size.value == counters._obj.cb == 8 + 8 * ctypes.sizeof(ctypes.c_size_t)
+        if self._peak_bytes is None:
+            return 0
+        ctypes.c_size_t.from_address(ctypes.addressof(counters._obj) + 8).value = self._peak_bytes
+        return 1
+
+
+class Handle:
+    """The pseudo handle -1, which is 64 bits wide: as an int of 32 it would name no process."""
+
+    THIS_PROCESS = 2 ** (8 * ctypes.sizeof(ctypes.c_void_p)) - 1
+    restype = ctypes.c_int
+
+    def __call__(self):
+        return self.THIS_PROCESS if self.restype is ctypes.c_void_p else -1
+
+
+@pytest.mark.parametrize(
+    ("peak_bytes", "expected"), [(5 << 30, (5 << 30, "PeakWorkingSetSize")), (None, (0, "unknown"))]
+)
+def test_windows_counts_the_working_set_and_says_so_where_it_does_not(tmp_path, monkeypatch, peak_bytes, expected):
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "windll", Windows(peak_bytes), raising=False)
+    assert machine.peak_rss(tmp_path) == expected
+
+
+def test_macos_and_windows_tell_what_the_guide_says(tmp_path, monkeypatch):
+    """docs/students.md: macOS has a load average and no affinity; Windows has neither; nothing of Linux's own files."""
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.0, 2.0, 3.0), raising=False)
+    assert machine.cores(tmp_path) == {"logical": 8, "affinity": None, "quota": None, "usable": 8}
+    assert machine.load_average() == [1.0, 2.0, 3.0]
+    assert machine.governors(tmp_path) is None
+    assert machine.memory_limit_bytes(tmp_path) is None
+    monkeypatch.delattr(os, "getloadavg")
+    assert machine.load_average() is None
 
 
 def test_version_2_limits_hold_all_the_way_up(tmp_path):
