@@ -14,8 +14,10 @@ IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".grading.j
 def configure(config: Any) -> None:
     """Set the trust boundary for nbgrader's commands and formgrader; ``config`` is traitlets' ``get_config()``."""
     from grading.converter import install
+    from grading.handing_out import ReleaseFeedbackByName
 
     install()
+    config.ExchangeFactory.release_feedback = ReleaseFeedbackByName
     config.CourseDirectory.course_id = COURSE_ID
     config.CourseDirectory.ignore = IGNORED
     config.Exporter.optimistic_validation = True

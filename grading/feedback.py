@@ -1,7 +1,6 @@
 """``python -m grading feedback ASSIGNMENT``: nbgrader's own feedback, safe to open, and its release to students."""
 
 import argparse
-import glob
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +84,6 @@ def release(course: Path, assignment: str, *, student: str = "*") -> None:
     from nbgrader.exchange import ExchangeFactory
 
     coursedir, config = _course(course, assignment, student)
-    if student in step_folders(coursedir, coursedir.feedback_directory) and student != "*":
-        # The exchange takes every name for a pattern.
-        coursedir.student_id = glob.escape(student)
     sender = ExchangeFactory(config=config).ReleaseFeedback(coursedir=coursedir, config=config)
     try:
         sender.start()

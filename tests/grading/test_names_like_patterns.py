@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,24 @@ def test_feedback_is_handed_out_to_whom_it_is_meant(course: Path) -> None:
     assert len(list(out.glob("*.html"))) == 2
     feedback.release(course, ASSIGNMENT)
     assert len(list(out.glob("*.html"))) == 2 * len(STUDENTS)
+
+
+@pytest.mark.filterwarnings("ignore:Passing unrecognized arguments")
+def test_formgraders_buttons_mean_the_same(course: Path) -> None:
+    from nbgrader.apps.api import NbGraderAPI
+    from nbgrader.coursedir import CourseDirectory
+
+    from grading.course_config import course_config
+
+    config = course_config(course)
+    api = NbGraderAPI(CourseDirectory(config=config), config=config)
+    folder, out = course / "feedback" / "[ab]", course / "exchange" / COURSE_ID / "feedback"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(out, ignore_errors=True)
+    assert api.generate_feedback(ASSIGNMENT, "[ab]")["success"] is True
+    assert len(list(folder.rglob("*.html"))) == 2
+    assert api.release_feedback(ASSIGNMENT, "[ab]")["success"] is True
+    assert len(list(out.glob("*.html"))) == 2
 
 
 def test_nobody_of_that_name_is_one_line(course: Path) -> None:
