@@ -9,12 +9,16 @@ import os
 import pwd
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from server_group import PROCESSES  # noqa: E402 - found by the path above
+
 URL = os.environ.get("DLCASES_HUB_URL", "http://127.0.0.1:8000")
+SUBDOMAINS_OF = os.environ.get("DLCASES_SUBDOMAINS_OF", "")
 STATE = Path(os.environ.get("DLCASES_HUB_STATE", "/var/lib/deep-learning-cases"))
 EXCHANGE = Path(os.environ.get("DLCASES_EXCHANGE", "/srv/nbgrader/exchange"))
 CHECKOUT = os.environ.get("DLCASES_CHECKOUT", "deep-learning-cases")  # within an instructor's home
@@ -24,7 +28,10 @@ MEMORY = os.environ.get("DLCASES_MEMORY", "2G")
 # One thread measures while the server itself answers the browser: with a single core, the limit would be measured.
 CORES = float(os.environ.get("DLCASES_CORES", "2"))
 IDLE_SECONDS = int(os.environ.get("DLCASES_IDLE_SECONDS", "3600"))
+# How often servers and proxy report use. With the 300 s of JupyterHub, less patience would stop servers in use.
+ACTIVITY_SECONDS = min(300, IDLE_SECONDS // 4)
 PROXY = os.environ.get("DLCASES_PROXY", "configurable-http-proxy")
+STOP_SECONDS = 15  # for a server to end by itself; documents that are not saved live in the browser
 ENVIRONMENT_BIN = Path(sys.prefix) / "bin"
 
 
@@ -84,6 +91,8 @@ def before_start(spawner):
 
 if os.geteuid() != 0:
     stop("expected to run as root, which starts servers as other users")
+if IDLE_SECONDS < 120:
+    stop(f"DLCASES_IDLE_SECONDS is {IDLE_SECONDS}: expected 120 or more, since use is reported every 30 s at best")
 check_groups()
 check_exchange()
 STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -92,6 +101,7 @@ c = get_config()  # noqa: F821 - given by traitlets
 
 c.JupyterHub.bind_url = URL
 c.JupyterHub.hub_ip = "127.0.0.1"
+c.JupyterHub.subdomain_host = SUBDOMAINS_OF
 c.JupyterHub.db_url = f"sqlite:///{STATE / 'jupyterhub.sqlite'}"
 c.JupyterHub.cookie_secret_file = str(STATE / "cookie_secret")
 c.ConfigurableHTTPProxy.command = [found_proxy()]
@@ -102,12 +112,25 @@ c.JupyterHub.authenticator_class = "pam"
 c.PAMAuthenticator.open_sessions = False
 c.LocalAuthenticator.allowed_groups = {STUDENTS, INSTRUCTORS}
 
-if Path("/run/systemd/system").is_dir() and shutil.which("systemd-run"):
+if Path("/run/systemd/system").is_dir() and shutil.which("systemd-run") and find_spec("systemdspawner"):
     c.JupyterHub.spawner_class = "systemd"
     c.SystemdSpawner.isolate_tmp = True
     c.SystemdSpawner.disable_user_sudo = True
+    c.SystemdSpawner.unit_extra_properties = {
+        "TasksMax": str(PROCESSES),
+        "MemorySwapMax": "0",
+        # By default systemd ends the kernels together with their server, which takes that for a crash and starts them
+        # anew; then its own end fails, and it hangs until systemd loses patience, after 90 seconds.
+        "KillMode": "mixed",
+        "TimeoutStopSec": str(STOP_SECONDS),
+    }
+    # They are units of their own: a new start of the hub finds them again, and nobody loses a kernel.
+    c.JupyterHub.cleanup_servers = False
 else:
     c.JupyterHub.spawner_class = "limited_spawner.LimitedProcessSpawner"
+    # A server that is told to stop while a kernel starts may not listen; 65 s by default until it is killed.
+    c.LocalProcessSpawner.interrupt_timeout = STOP_SECONDS
+    c.LocalProcessSpawner.term_timeout = 5
 c.Spawner.mem_limit = MEMORY
 c.Spawner.cpu_limit = CORES
 c.Spawner.pre_spawn_hook = before_start
@@ -121,7 +144,9 @@ c.Spawner.environment = {
     "LANG": "C.UTF-8",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
+    "JUPYTERHUB_ACTIVITY_INTERVAL": str(ACTIVITY_SECONDS),
 }
+c.JupyterHub.last_activity_interval = ACTIVITY_SECONDS
 
 c.JupyterHub.services = [
     {

@@ -3,6 +3,8 @@
 Where systemd runs, ``jupyterhub-systemdspawner`` does the same and more; this is for machines without it.
 """
 
+import asyncio
+
 from jupyterhub.spawner import LocalProcessSpawner
 from server_group import ServerGroup, make_group
 
@@ -30,7 +32,10 @@ class LimitedProcessSpawner(LocalProcessSpawner):
         return enter_and_become_user
 
     async def stop(self, now=False):
-        """Stop the server, then remove its group."""
+        """Stop the server, then remove its group with whatever was left running in the background."""
         await super().stop(now)
-        if self._group is not None:
-            self._group.remove()
+        # A hub that was killed and started anew knows the server by its number only: its group has the same name.
+        group = self._group or make_group(f"jupyter-{self.user.name}", self.mem_limit, self.cpu_limit)
+        if group is not None:
+            await asyncio.to_thread(group.remove)
+            self._group = None

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import signal
+import time
 from pathlib import Path
 
 __all__ = ["ServerGroup", "make_group"]
@@ -10,6 +12,9 @@ ROOT = Path("/sys/fs/cgroup")
 PERIOD_US = 100_000
 PROCESSES = 512
 """Processes and threads of one server: far above what a notebook needs, far below what stops a machine."""
+
+ATTEMPTS = 20
+"""How often a group is asked to go, 50 ms apart."""
 
 
 class ServerGroup:
@@ -24,10 +29,26 @@ class ServerGroup:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def remove(self) -> None:
-        """Remove the group, as far as nobody lives in it any more."""
+        """Kill what still lives in the group (a program left in the background), then remove it."""
+        for _ in range(ATTEMPTS):
+            self._kill()
+            # A killed process leaves its group a moment later; until then the folder is busy.
+            if all(_removed(folder) for folder in self.folders):
+                return
+            time.sleep(0.05)
+
+    def _kill(self) -> None:
         for folder in self.folders:
             with contextlib.suppress(OSError):
-                folder.rmdir()
+                for number in (folder / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(number), signal.SIGKILL)
+
+
+def _removed(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
 
 
 def make_group(name: str, memory_bytes: int | None, cores: float | None, root: Path = ROOT) -> ServerGroup | None:
@@ -47,6 +68,9 @@ def _version_2(folder: Path, memory_bytes: int | None, cores: float | None) -> S
     (folder.parent / "cgroup.subtree_control").write_text("+memory +cpu +pids")
     folder.mkdir(exist_ok=True)
     (folder / "memory.max").write_text(str(memory_bytes or "max"))
+    swap = folder / "memory.swap.max"
+    if swap.exists():  # not where the kernel counts no swap
+        swap.write_text("0")
     (folder / "cpu.max").write_text(f"{_quota_us(cores) or 'max'} {PERIOD_US}")
     (folder / "pids.max").write_text(str(PROCESSES))
     return ServerGroup([folder])

@@ -42,6 +42,8 @@ async def _run(hub: Hub, user: str, kernel: str, source: str, seconds: float) ->
     message = {"header": header | {"version": "5.3"}, "parent_header": {}, "metadata": {}, "content": content}
     await socket.write_message(json.dumps(message | {"channel": "shell"}))
     printed = ""
+    # The reply and what was printed come on two channels: only "idle" says that all of the latter has come.
+    ends = {"execute_reply", "idle"}
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -55,7 +57,8 @@ async def _run(hub: Hub, user: str, kernel: str, source: str, seconds: float) ->
                     printed += answer["content"]["text"]
                 if answer["msg_type"] == "error":
                     printed += f"{answer['content']['ename']}: {answer['content']['evalue']}"
-                if answer["msg_type"] == "execute_reply":
+                ends -= {answer["msg_type"], answer["content"].get("execution_state")}
+                if not ends:
                     return printed
     finally:
         socket.close()

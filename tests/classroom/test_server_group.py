@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import signal
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -60,3 +62,28 @@ def test_entering_moves_this_very_process(server_group: ModuleType, tmp_path: Pa
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
     server_group.make_group("jupyter-ada", 1 << 30, 1, tmp_path).enter()
     assert (tmp_path / "jupyter-ada" / "cgroup.procs").read_text() == str(os.getpid())
+
+
+def test_swap_is_no_way_around_the_memory_limit(server_group: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    folder = tmp_path / "jupyter-ada"
+    folder.mkdir()
+    (folder / "memory.swap.max").write_text("max")
+    server_group.make_group("jupyter-ada", 1 << 30, 1, tmp_path)
+    assert (folder / "memory.swap.max").read_text() == "0"
+
+
+def test_what_runs_on_in_the_background_ends_with_its_server(server_group: ModuleType, tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as left:
+        (tmp_path / "cgroup.procs").write_text(f"{left.pid}\n")
+        server_group.ATTEMPTS = 2  # this folder holds a file, so that it never goes
+        server_group.ServerGroup([tmp_path]).remove()
+        assert left.wait(10) == -signal.SIGKILL
+
+
+def test_an_empty_group_goes(server_group: ModuleType, tmp_path: Path) -> None:
+    folders = [tmp_path / "memory", tmp_path / "cpu"]
+    for folder in folders:
+        folder.mkdir()
+    server_group.ServerGroup([*folders, tmp_path / "gone"]).remove()
+    assert list(tmp_path.iterdir()) == []
