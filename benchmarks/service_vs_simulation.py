@@ -5,15 +5,16 @@
 The service runs a slow model (a batch of 8 in about 30 ms) with batches of at most 8 and a longest wait of 5 ms.  A
 closed loop finds its capacity; then Poisson arrivals come at 30, 60 and 85 % of it.  The simulation gets the very same
 arrival times and draws service times, per batch size: from closed loops of 1 to 8 clients ("calm"), from the batches of
-that very run ("same run"), and from those in the order in which they came, slow ones together ("in order").
+that very run ("same run"), and from those with the machine as slow at each moment as it was then ("same moments").
 """
 
 import argparse
-import itertools
+import bisect
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def measure(model: Path, seconds: float, seed: int) -> Row:
     for share, starts_s, fates in runs:
         own: dict[int, list[float]] = {}
         _add_runs(own, fates)
-        slowness = _slowness(fates, own)
+        moments = _moments(fates, own)
         all_sizes = calm | own  # a size that a low rate never fills is taken from the calm loops
         rows.append(
             {
@@ -73,10 +74,10 @@ def measure(model: Path, seconds: float, seed: int) -> Row:
                 "simulated": {
                     "calm": _simulated(starts_s, batching.Measured(calm), seed),
                     "same run": _simulated(starts_s, batching.Measured(all_sizes), seed),
-                    "same run in order": _simulated(starts_s, _InOrder(all_sizes, slowness), seed),
+                    "same moments": _at_its_moment(starts_s, all_sizes, moments),
                 },
                 "load": load_report.summary(fates),
-                "run_autocorrelation": _autocorrelation(slowness),
+                "run_autocorrelation": _autocorrelation([moment.slowness for moment in moments]),
                 "mean_run_ms": {size: 1e3 * float(np.mean(times)) for size, times in sorted(own.items())},
             }
         )
@@ -96,14 +97,29 @@ def _add_runs(runs: dict[int, list[float]], fates: Sequence[Fate]) -> None:
             runs.setdefault(fate.batch_size, []).append(fate.server_ms["run"] / 1e3)
 
 
-def _slowness(fates: Sequence[Fate], runs_s: dict[int, list[float]]) -> list[float]:
-    """Of every batch in the order they ended: its run time over the mean of its size.
+class Moment(NamedTuple):
+    """One real batch: from when to when it ran, and how slow the machine was: run time over the mean of its size."""
 
-    The requests of one batch report the very same time, and so become one.
+    begun_s: float
+    ended_s: float
+    slowness: float
+
+
+def _moments(fates: Sequence[Fate], runs_s: dict[int, list[float]]) -> list[Moment]:
+    """Every batch in order.
+
+    The requests of one batch report the very same time, and so become one.  It counts as ended when its first answer
+    was read, the few milliseconds of the way back included.
     """
-    answered = sorted((fate for fate in fates if fate.batch_size is not None), key=lambda fate: fate.done_s)
-    batches = list(dict.fromkeys((fate.batch_size or 0, fate.server_ms["run"]) for fate in answered))
-    return [run_ms / 1e3 / float(np.mean(runs_s[size])) for size, run_ms in batches]
+    ended: dict[tuple[int, float], float] = {}
+    for fate in fates:
+        if fate.batch_size is not None:
+            batch = (fate.batch_size, fate.server_ms["run"])
+            ended[batch] = min(ended.get(batch, fate.done_s), fate.done_s)
+    return sorted(
+        Moment(done_s - run_ms / 1e3, done_s, run_ms / 1e3 / float(np.mean(runs_s[size])))
+        for (size, run_ms), done_s in ended.items()
+    )
 
 
 def _autocorrelation(slowness: list[float]) -> float:
@@ -111,26 +127,66 @@ def _autocorrelation(slowness: list[float]) -> float:
     return float(np.corrcoef(slowness[:-1], slowness[1:])[0, 1]) if len(slowness) > 2 else 0.0
 
 
-class _InOrder:
-    """The mean time of the batch's size, times the slowness of the real batch with the same number in the run.
+def _at_its_moment(starts_s: Any, runs_s: dict[int, list[float]], moments: list[Moment]) -> Row:
+    """Simulated with the mean time of each batch's size, on a machine as slow at each moment as the real one was.
 
-    Slow stretches of the machine so stay together, as they were; independent draws spread them evenly.
+    A batch has ended when enough work is done: 1 / slowness of it per second while a real batch ran, 1 per second in
+    between.  So a stall stays where it was and as long as it was, whatever batch it meets.  (With the slowness of the
+    real batch of the same number stalls wander, and with that of the real batch at its begin they multiply: a stall of
+    a second in a small batch becomes several in a large one, and each batch that begins in it pays it anew.  Either
+    makes a long queue longer still: both were up to 2.5 times too slow in some run.)
     """
+    measured = batching.Measured(runs_s)
+    begins_s = [moment.begun_s for moment in moments]
 
-    def __init__(self, runs_s: dict[int, list[float]], slowness: list[float]) -> None:
-        self._measured, self._slowness = batching.Measured(runs_s), slowness
+    def took_s(size: int, start_s: float) -> float:
+        left_s, now_s = measured.mean_s(size), start_s
+        place = max(0, bisect.bisect_right(begins_s, now_s) - 1)
+        for begun_s, ended_s, slowness in moments[place:]:
+            idle_s = max(0.0, begun_s - now_s)
+            if idle_s >= left_s:
+                break
+            left_s, now_s = left_s - idle_s, now_s + idle_s
+            slow_s = max(0.0, ended_s - now_s)
+            if slow_s >= left_s * slowness:
+                return now_s + left_s * slowness - start_s
+            left_s, now_s = left_s - slow_s / slowness, now_s + slow_s
+        return now_s + left_s - start_s
 
-    def mean_s(self, batch: int) -> float:
-        return self._measured.mean_s(batch)
+    return _row(*_serve(list(starts_s), took_s))
 
-    def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Any:
-        draw = self.sampler(rng, batch)
-        return np.array([draw(batch) for _ in range(count)])
 
-    def sampler(self, rng: np.random.Generator, max_batch: int) -> Any:  # noqa: ARG002 - nothing is random here
-        means = [self.mean_s(max(1, batch)) for batch in range(max_batch + 1)]
-        order = itertools.cycle(self._slowness)
-        return lambda batch: means[batch] * next(order)
+def _serve(arrivals_s: list[float], took_s: Callable[[int, float], float]) -> tuple[Any, Any, Any, int]:
+    """The policy's rule as :mod:`deep_learning_cases.queueing` has it, with times that depend on when a batch begins.
+
+    Returns the waits, the times in the system and the batch sizes of those served, and how many were refused.
+    """
+    largest, longest_s, bound = (getattr(_deep_model.POLICY, key) for key in ("max_batch", "max_wait_s", "queue_bound"))
+    waits_s, totals_s, sizes = [], [], []
+    queue: list[float] = []
+    free_s, refused = float("-inf"), 0
+    coming = deque(arrivals_s)
+    while coming or queue:
+        while coming and coming[0] <= free_s:  # while the server was busy
+            arrival_s = coming.popleft()
+            if len(queue) < bound:
+                queue.append(arrival_s)
+            else:
+                refused += 1
+        if not queue:
+            if not coming:
+                break
+            queue.append(coming.popleft())
+        due_s = max(free_s, queue[0] + longest_s)
+        while len(queue) < largest and coming and coming[0] <= due_s:
+            queue.append(coming.popleft())
+        start_s = due_s if len(queue) < largest else max(free_s, queue[largest - 1])
+        batch, queue = queue[:largest], queue[largest:]
+        free_s = start_s + took_s(len(batch), start_s)
+        waits_s += [start_s - arrival_s for arrival_s in batch]
+        totals_s += [free_s - arrival_s for arrival_s in batch]
+        sizes += [len(batch)] * len(batch)
+    return np.array(waits_s), np.array(totals_s), np.array(sizes), refused
 
 
 def _real(fates: Sequence[Fate]) -> Row:
@@ -162,11 +218,15 @@ def _real(fates: Sequence[Fate]) -> Row:
 def _simulated(starts_s: Any, service_time: batching.ServiceTime, seed: int) -> Row:
     result = batching.simulate(starts_s, service_time, _deep_model.POLICY, seed)
     served = result.accepted
+    return _row(result.wait_s[served], result.time_in_system_s[served], result.batch_size[served], result.refused)
+
+
+def _row(waits_s: Any, totals_s: Any, sizes: Any, refused: int) -> Row:
     return {
-        "refused": result.refused,
-        "mean_batch": float(np.count_nonzero(served) / np.sum(1 / result.batch_size[served])),
-        "wait_ms": _percentiles(1e3 * result.wait_s[served]),
-        "in_queue_ms": _percentiles(1e3 * result.time_in_system_s[served]),
+        "refused": refused,
+        "mean_batch": float(len(sizes) / np.sum(1 / sizes)),
+        "wait_ms": _percentiles(1e3 * waits_s),
+        "in_queue_ms": _percentiles(1e3 * totals_s),
     }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import _deep_model, service_overload, service_vs_simulation
-from deep_learning_cases import engines, files
+from deep_learning_cases import batching, engines, files
 from deep_learning_cases.load import Fate
 
 
@@ -54,19 +54,49 @@ def test_real_and_simulated_stand_side_by_side(shallow, tmp_path):
     for row in result["rates"]:
         assert set(row["load"]["status"]) <= {"200", "503"}
         assert row["real"]["requests"] == row["load"]["requests"]
-        assert set(row["simulated"]) == {"calm", "same run", "same run in order"}
+        assert set(row["simulated"]) == {"calm", "same run", "same moments"}
     printed = "\n".join(service_vs_simulation.lines(result))
     assert "what the simulation does not know" in printed
     assert printed.count("simulated, calm") == 3
 
 
-def test_slowness_keeps_its_order_and_its_neighbours():
-    fates = [
-        Fate(0.0, 0.0, float(number), "200", size, {"run": run_ms})
-        for number, (size, run_ms) in enumerate([(1, 10.0), (2, 20.0), (2, 20.0), (1, 30.0)])
-    ]
-    slowness = service_vs_simulation._slowness(fates, {1: [0.010, 0.030], 2: [0.020, 0.020]})
-    assert slowness == pytest.approx([0.5, 1.0, 1.5])
+def test_how_slow_the_machine_was_is_known_at_every_moment():
+    # Batches of 1, 2 and 1 requests that begin at 0, 1 and 2 s; each is answered when it has run.
+    batches = [(0.0, 1, 10.0), (1.0, 2, 20.0), (1.0, 2, 20.0), (2.0, 1, 30.0)]
+    fates = [Fate(0.0, 0.0, begun_s + run_ms / 1e3, "200", size, {"run": run_ms}) for begun_s, size, run_ms in batches]
+    moments = service_vs_simulation._moments(fates, {1: [0.010, 0.030], 2: [0.020, 0.020]})
+    assert np.ravel(moments) == pytest.approx([0.0, 0.01, 0.5, 1.0, 1.02, 1.0, 2.0, 2.03, 1.5])
     assert service_vs_simulation._autocorrelation([1, 1, 1, 2, 2, 2, 1, 1, 1]) > 0.4
-    draw = service_vs_simulation._InOrder({1: [1.0], 2: [3.0]}, [0.5, 2.0]).sampler(np.random.default_rng(0), 2)
-    assert [draw(1), draw(2), draw(2)] == [0.5, 6.0, 1.5]
+
+
+@pytest.mark.parametrize("rate_per_s", [20.0, 100.0, 250.0, 400.0])
+def test_the_rule_with_times_that_depend_on_the_moment_is_the_librarys(rate_per_s):
+    arrivals_s = batching.arrival_times_s(batching.Poisson(rate_per_s), 3000, 5)
+    service_time = batching.Linear(0.02, 0.001)
+    result = batching.simulate(arrivals_s, service_time, _deep_model.POLICY, 0)
+    waits_s, totals_s, sizes, refused = service_vs_simulation._serve(
+        list(arrivals_s), lambda size, _start_s: service_time.mean_s(size)
+    )
+    served = result.accepted
+    assert refused == result.refused
+    assert (refused > 0) == (rate_per_s == 400), "8 requests in 28 ms are 286 per second"
+    assert waits_s == pytest.approx(result.wait_s[served], abs=1e-9)
+    assert totals_s == pytest.approx(result.time_in_system_s[served], abs=1e-9)
+    assert list(sizes) == list(result.batch_size[served])
+
+
+def test_a_stall_is_as_long_as_it_was_whatever_batch_meets_it():
+    # A batch of one takes 10 ms, one of eight 40; the machine stood nearly still from 1 to 2 s, in a batch of one.
+    sizes = {1: [0.010], 8: [0.040]}
+    stall = service_vs_simulation.Moment(1.0, 2.0, 100.0)
+    before = service_vs_simulation.Moment(0.5, 0.51, 1.0)
+
+    def largest_ms(*arrivals_s):
+        row = service_vs_simulation._at_its_moment(arrivals_s, sizes, [before, stall])
+        return row["in_queue_ms"]["p99"]
+
+    assert largest_ms(0.2) == pytest.approx(5 + 10), "long before it"
+    assert largest_ms(3.0) == pytest.approx(5 + 10), "long after it"
+    assert largest_ms(0.999) == pytest.approx(1000 + 1, abs=0.1), "its wait ends in the stall, and the stall is all its work"
+    assert largest_ms(*[0.999] * 8) == pytest.approx(1 + 1000 + 29, abs=0.1), "1 ms before, 10 in it, 29 after"
+    assert largest_ms(1.9) == pytest.approx(100 + 10 - 0.95, abs=0.1), "only the rest of the stall"
