@@ -97,6 +97,6 @@ def test_a_stall_is_as_long_as_it_was_whatever_batch_meets_it():
 
     assert largest_ms(0.2) == pytest.approx(5 + 10), "long before it"
     assert largest_ms(3.0) == pytest.approx(5 + 10), "long after it"
-    assert largest_ms(0.999) == pytest.approx(1000 + 1, abs=0.1), "its wait ends in the stall, and the stall is all its work"
+    assert largest_ms(0.999) == pytest.approx(1000 + 1, abs=0.1), "its wait ends in the stall, which is all its work"
     assert largest_ms(*[0.999] * 8) == pytest.approx(1 + 1000 + 29, abs=0.1), "1 ms before, 10 in it, 29 after"
     assert largest_ms(1.9) == pytest.approx(100 + 10 - 0.95, abs=0.1), "only the rest of the stall"
