@@ -13,7 +13,8 @@ COPY deep_learning_cases deep_learning_cases
 COPY grading grading
 COPY labs labs
 COPY deploy/instructor deploy/instructor
-RUN python -m pip install --no-cache-dir --constraint constraints.txt --editable '.[torch,lab,service,grading]' \
+# PyTorch for the CPU alone: PyPI's brings several gigabytes for GPUs.
+RUN python -m pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt --editable '.[torch,lab,service,grading]' \
  && python -m pip install --no-cache-dir 'jupyterhub>=5.5,<7'
 
 USER instructor
