@@ -10,6 +10,7 @@ from deep_learning_cases.files import read_bytes
 from grading import fixtures, one_box, stats_checks
 from grading.flags import Flag
 from grading.items import ItemResult, as_json
+from grading.provided_imports import imports_before
 from grading.result_lines import result_lines
 
 __all__ = ["add_parser", "grade_text", "read_solution", "run"]
@@ -23,7 +24,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "try",
         help="grade one latency_stats file as hidden grading would",
-        description="Run FILE as the solution cell behind the wall, ask it the hidden inputs, and judge its answers.",
+        description="Run FILE as the solution cell behind the wall, with what the notebook's cells above it import; "
+        "ask it the hidden inputs, and judge its answers.",
     )
     parser.add_argument("file", type=Path, metavar="FILE.py", help="Python that defines latency_stats")
     parser.add_argument(
@@ -62,9 +64,10 @@ def read_solution(path: Path) -> str:
 
 
 def grade_text(source: str, seed: str, box: Any) -> tuple[list[ItemResult], list[Flag]]:
-    """Run ``source`` as the solution cell in ``box`` and judge its answers to the seed's hidden inputs."""
+    """Run ``source`` as the solution cell in ``box``, below the notebook's imports, and judge its hidden answers."""
     hidden = fixtures.load(seed)
-    run = box.run([{"id": CELL, "source": source}], calls=stats_checks.calls(hidden))
+    cells = [{"id": "imports", "source": imports_before(CELL)}, {"id": CELL, "source": source}]
+    run = box.run(cells, calls=stats_checks.calls(hidden))
     return stats_checks.judge(hidden, run.answers, run.asked, source, _ended(run))
 
 

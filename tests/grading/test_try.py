@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+from deep_learning_cases.errors import FileError
 from grading import cli, fixtures, one_box
 from grading.cli import main
 from grading.items import STATS_ITEMS
+from grading.provided_imports import imports_before
 from grading.try_ import grade_text
 from tests.grading.asking import CASES, SEED, grade, points
 
@@ -49,6 +51,52 @@ def test_right_solutions_earn_everything_behind_the_wall(path, box):
     items, flags = grade_text(path.read_text(encoding="utf-8"), SEED, box)
     assert {item.id: item.points for item in items} == STATS_ITEMS
     assert flags == []
+
+
+def test_a_cell_copied_alone_finds_what_the_notebook_imports_above_it(box):
+    cell = (CASES / "correct" / "plain.py").read_text(encoding="utf-8").replace("import math\n", "")
+    assert "math." in cell
+    items, _ = grade_text(cell, SEED, box)
+    assert {item.id: item.points for item in items} == STATS_ITEMS
+
+
+def test_an_answer_may_give_an_imported_name_a_meaning_of_its_own(box):
+    own = (CASES / "correct" / "plain.py").read_text(encoding="utf-8").replace("math", "json")
+    assert "json.ceil" in own
+    items, _ = grade_text(own.replace("import json", "import math as json"), SEED, box)
+    assert {item.id: item.points for item in items} == STATS_ITEMS
+
+
+def _notebook(path, *cells):
+    """``cells``: name, role, other metadata, source."""
+    written = [
+        {"cell_type": "code", "metadata": {"nbgrader": {"grade_id": name, **role}, **more}, "source": source}
+        for name, role, more, source in cells
+    ]
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"cells": written}))
+
+
+def test_only_provided_cells_above_that_a_graded_run_runs_give_names(tmp_path):
+    locked = {"locked": True}
+    _notebook(
+        tmp_path / "release/lab.ipynb",
+        ("setup", locked, {}, ["import math\n", "from pathlib import Path\n", "print(Path())"]),
+        ("measure", locked, {"deep_learning_cases": {"measures": True}}, "import inspect"),
+        ("other_answer", {"solution": True}, {}, "import statistics ="),
+        ("latency_stats", {"solution": True}, {}, "import os"),
+        ("examples", locked, {}, "import numpy"),
+    )
+    assert imports_before("latency_stats", tmp_path) == "import math\nfrom pathlib import Path"
+
+
+def test_labs_without_the_cell_or_not_readable_say_so_in_one_line(tmp_path):
+    with pytest.raises(FileError, match=r"no notebook in .* has a cell 'latency_stats'"):
+        imports_before("latency_stats", tmp_path)
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release/lab.ipynb").write_text("[")
+    with pytest.raises(FileError, match=r"lab\.ipynb"):
+        imports_before("latency_stats", tmp_path)
 
 
 @pytest.mark.parametrize("name", GIVEN)
