@@ -4,6 +4,7 @@ Work is never overwritten: a notebook that the student changed stays, and a newe
 """
 
 import os
+import signal
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -107,13 +108,30 @@ def lines(result: dict[str, Any]) -> list[str]:
 def start(work: Path) -> int:
     """JupyterLab on loopback with a token, in ``work``; its exit code.  MissingDependencyError without JupyterLab.
 
-    A notebook's kernel runs in the notebook's own folder, where it keeps its ``evidence/``.
+    Where the system can, this process becomes JupyterLab and does not come back: whoever stops or kills it then stops
+    or kills JupyterLab, which also asks its own question at Ctrl-C.  A notebook's kernel runs in the notebook's own
+    folder, where it keeps its ``evidence/``.
     """
     if find_spec("jupyterlab") is None:
         raise MissingDependencyError(
             "JupyterLab is not installed: install it with: pip install 'deep_learning_cases[lab]'"
         )
-    return subprocess.call(command(), cwd=work, env=os.environ | {"PATH": _path()})
+    environment = os.environ | {"PATH": _path()}
+    if os.name == "posix":
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.chdir(work)
+        os.execve(sys.executable, command(), environment)
+    return _child(command(), work, environment)
+
+
+def _child(words: list[str], work: Path, environment: dict[str, str]) -> int:
+    """Windows has no exec.  Its Ctrl-C reaches both processes: the child answers it, and we wait for that."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        return subprocess.call(words, cwd=work, env=environment)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def command() -> list[str]:

@@ -108,6 +108,56 @@ def test_an_installed_library_finds_the_notebooks_of_its_image(tmp_path, monkeyp
     assert lab.notebooks_folder() == tmp_path / "share/deep_learning_cases/labs"
 
 
+JUPYTERLAB = """
+import os, pathlib, time
+pathlib.Path("started").write_text(f"{os.getpid()} {os.environ['PATH']}")
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def started_lab(tmp_path):
+    """``dlcases lab`` with a stand-in for JupyterLab; its process, and what the stand-in wrote: its number and PATH."""
+    (tmp_path / "jupyterlab.py").write_text(JUPYTERLAB)
+    places = os.pathsep.join([str(tmp_path), str(Path(lab.__file__).parents[1])])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deep_learning_cases.cli", "lab", "work"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": places},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    note, deadline = tmp_path / "work" / "started", time.monotonic() + 60
+    while not (note.exists() and note.read_text()) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    yield process, note.read_text()
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no exec")
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_the_command_is_one_to_jupyterlab_and_nothing_of_ours_is_said(started_lab, sent):
+    process, note = started_lab
+    number, path = note.split(" ", 1)
+    assert int(number) == process.pid
+    assert path.startswith(str(Path(sys.executable).parent) + os.pathsep)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == -sent
+    assert out.startswith("notebooks in work: ")
+    assert "dlcases:" not in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT to its parent")
+def test_where_there_is_no_exec_ctrl_c_is_left_to_the_child_and_its_exit_code_returned(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    code = "import os, signal; os.kill(os.getppid(), signal.SIGINT); raise SystemExit(7)"
+    assert lab._child([sys.executable, "-c", code], tmp_path, dict(os.environ)) == 7
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 @pytest.mark.slow
 def test_jupyterlab_answers_on_loopback_and_only_with_its_token(tmp_path, source):
     pytest.importorskip("jupyterlab")
