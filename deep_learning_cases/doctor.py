@@ -217,7 +217,7 @@ def _noise(place: Path) -> tuple[Facts | None, str | None]:
             return noise.measure(place, trials=1, rounds=AA_ROUNDS), None
         with tempfile.TemporaryDirectory() as temporary:
             random_model(Path(temporary))
-            return noise.measure(temporary, trials=1, rounds=AA_ROUNDS), None
+            return noise.measure(temporary, trials=1, rounds=AA_ROUNDS) | {"file": None}, None
     except DeepLearningCasesError as error:
         return None, str(error)
     except (ImportError, OSError) as error:

@@ -54,11 +54,12 @@ def measure(
 def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> dict[str, Any]:
     """What an A/A record shows, each ``rounds`` rounds of it being one trial.
 
-    Returns ``file``, ``trials``, ``rounds``, ``confidence`` and ``batches`` {batch size: {``false_alarms``,
-    ``false_alarm_rate`` with its exact interval ``rate_low`` to ``rate_high``, ``ratio`` over all rounds with ``low``
-    and ``high``, ``process_sd_percent`` (how far medians of equal processes lie apart, standard deviation),
-    ``detectable_percent`` (half the width that an interval of ``rounds`` rounds typically has; None for one round)}};
-    ``low``, ``high`` and the last two are None where a single round was measured.
+    Returns ``file`` (None for a model that lies in no folder of the user's), ``trials``, ``rounds``, ``confidence`` and
+    ``batches`` {batch size: {``false_alarms``, ``false_alarm_rate`` with its exact interval ``rate_low`` to
+    ``rate_high``, ``ratio`` over all rounds with ``low`` and ``high``, ``process_sd_percent`` (how far medians of equal
+    processes lie apart, standard deviation), ``detectable_percent`` (half the width that an interval of ``rounds``
+    rounds typically has; None for one round)}}; ``low``, ``high`` and the last two are None where a single round was
+    measured.
     """
     first, second = record["models"]
     return {
@@ -76,7 +77,8 @@ def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> di
 def lines(result: dict[str, Any]) -> list[str]:
     """A reading for a person, one line per sentence."""
     trials = "1 trial" if result["trials"] == 1 else f"{result['trials']} trials"
-    text = [f"A/A: {result['file']} against itself, {trials} of {result['rounds']} rounds"]
+    what = result["file"] or "a network of the lab's shape with random weights"
+    text = [f"A/A: {what} against itself, {trials} of {result['rounds']} rounds"]
     for size, batch in result["batches"].items():
         text.append(f"batch {size}: {_alarms(batch, result['trials'], 100 * result['confidence'])}")
         if batch["detectable_percent"] is not None:

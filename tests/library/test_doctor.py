@@ -116,8 +116,16 @@ def test_this_machine_is_examined(tmp_path):
     assert result["noise"]["batches"].keys() == {"1", "32"}
     assert result["engines"]["onnxruntime"]
     assert result["disk"]["writable"] is True
-    assert all(isinstance(line, str) and "\n" not in line for line in doctor.lines(result))
+    text = doctor.lines(result)
+    assert all(isinstance(line, str) and "\n" not in line for line in text)
+    assert "A/A: a network of the lab's shape with random weights against itself, 1 trial of 5 rounds" in text
+    assert not any("model_fp32.onnx" in line for line in text)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_reading_names_the_model_that_was_measured(built):
+    result = doctor.examine(built)
+    assert "A/A: model_fp32.onnx against itself, 1 trial of 5 rounds" in doctor.lines(result)
 
 
 def test_an_evidence_folder_that_is_damaged_is_told_not_raised(tmp_path):
