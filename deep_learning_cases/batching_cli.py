@@ -43,7 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Run ``dlcases batching``; returns the exit code, raises InputError for a call that makes no sense."""
+    _check_given(arguments)
     return _simulate(arguments) if arguments.simulate else _choose(arguments)
+
+
+def _check_given(arguments: argparse.Namespace) -> None:
+    """What was given comes before what is missing: whoever adds that should not hear of the rest only then."""
+    parse_arrivals(arguments.arrivals)(arguments.rate)
+    if arguments.service is not None:
+        parse_service(arguments.service)
+    if arguments.max_batch is not None:
+        _policies(arguments)
+    if arguments.slo_p95_ms is not None:
+        _objective(arguments)
+
+
+def _objective(arguments: argparse.Namespace) -> batching.Objective:
+    return batching.Objective(arguments.slo_p95_ms / 1e3)
 
 
 def parse_service(text: str) -> ServiceTime:
@@ -142,7 +158,7 @@ def _choose(arguments: argparse.Namespace) -> int:
         raise InputError("choosing a policy needs --from FILE and --slo-p95-ms MS: expected both, or --simulate")
     _format(arguments.figure or FIGURE)
     measured = _model(arguments)
-    objective = batching.Objective(arguments.slo_p95_ms / 1e3)
+    objective = _objective(arguments)
     arrivals = parse_arrivals(arguments.arrivals)
     if arguments.max_batch is None:
         candidates = batching.default_candidates(measured.largest, objective.limit_s, arguments.queue_bound)

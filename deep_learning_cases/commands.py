@@ -10,7 +10,17 @@ __all__ = ["Parser", "emit", "path", "print_json"]
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse prints the usage before every error; one line and where to find help is enough."""
+    """argparse prints the usage before every error; one line and where to find help is enough.
+
+    A command refuses itself what it does not know: left to the parser above it, as argparse does, the answer would
+    point to the wrong help.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")

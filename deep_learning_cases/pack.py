@@ -23,6 +23,7 @@ __all__ = ["check_zip", "kit_modules", "pack", "target_kit"]
 
 SCHEMA = "deep-learning-cases/package/1"
 _MANIFEST = "manifest.json"
+_KIT = "target-kit"
 _TOP_FILES = ("conditions.json", "requirements.txt", "reproduce.py", "README.txt")
 _SOURCES = (".ipynb", ".py", ".md")
 _MAX_SOURCE_BYTES = 8 * 1024 * 1024
@@ -66,12 +67,11 @@ def target_kit(folder: str | Path, out: str | Path | None = None) -> Path:
         if problem := evidence.usable[name]:
             kind = FileError if name in evidence.absent else EvidenceError
             raise kind(f"{folder / name} cannot go into a kit: {problem}; build the folder again (dlcases build)")
-    top = "target-kit"
-    members = {f"{top}/{DATA_FOLDER}/{name}": evidence.contents[name] for name in names}
-    members |= {f"{top}/deep_learning_cases/{name}.py": _module(name) for name in kit_modules()}
-    members[f"{top}/measure.py"] = _MEASURE.encode()
-    members[f"{top}/README.txt"] = _KIT_README.encode()
-    members[f"{top}/{MANIFEST}"] = _json({"files": {name: evidence.record(name) for name in names}})
+    members = {f"{_KIT}/{DATA_FOLDER}/{name}": evidence.contents[name] for name in names}
+    members |= {f"{_KIT}/deep_learning_cases/{name}.py": _module(name) for name in kit_modules()}
+    members[f"{_KIT}/measure.py"] = _MEASURE.encode()
+    members[f"{_KIT}/README.txt"] = _KIT_README.encode()
+    members[f"{_KIT}/{MANIFEST}"] = _json({"files": {name: evidence.record(name) for name in names}})
     return _write(out, folder.with_name(f"{folder.name}-target-kit.zip"), members)
 
 
@@ -85,6 +85,10 @@ def check_zip(path: str | Path) -> list[Finding]:
         members = archive.read_zip(path)
     except EvidenceError as error:
         return [_wrong(Path(path).name, "", one_line(error, 300))]
+    if f"{_KIT}/{MANIFEST}" in members and _MANIFEST not in members:
+        message = "this is a target kit, not evidence"
+        redo = "unpack it on the target device and run its measure.py; check the folder that it came from"
+        return [Finding("package", Path(path).name, "", message, redo)]
     found = _check_manifest(members)
     with tempfile.TemporaryDirectory(prefix="package-") as scratch:
         for name in FILES:

@@ -4,6 +4,7 @@ What trains, measures and judges is imported when a command runs, so that ``dlca
 """
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -203,4 +204,6 @@ def _pack(arguments: argparse.Namespace) -> int:
     make = pack.target_kit if arguments.target_kit else pack.pack
     with out_folder.taken(existing(arguments.folder)):  # pack renews a report that is missing or old
         path = make(arguments.folder, out=arguments.out)
+    if arguments.out is None and not arguments.folder.is_absolute():
+        path = Path(os.path.relpath(path))  # named as the folder was
     return commands.emit(arguments, {"zip": str(path), "bytes": path.stat().st_size}, [str(path)])

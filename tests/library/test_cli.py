@@ -48,6 +48,22 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(call, capsys):
     assert "--help" in one_line(capsys)
 
 
+@pytest.mark.parametrize(
+    ("call", "program", "unknown"),
+    [
+        (["check", "x", "--bogus"], "dlcases check", "--bogus"),
+        (["batching", "--rate", "1", "--bogus"], "dlcases batching", "--bogus"),
+        (["doctor", "x", "y"], "dlcases doctor", "y"),
+        (["--bogus", "doctor"], "dlcases", "--bogus"),
+    ],
+)
+def test_what_a_command_does_not_know_points_to_its_own_help(call, program, unknown, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(call)
+    assert stopped.value.code == 2
+    assert one_line(capsys) == f"{program}: unrecognized arguments: {unknown}; see {program} --help\n"
+
+
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("mode", [[], ["--aa"]])
 def test_a_time_limit_has_to_be_a_time(seconds, mode, evidence, capsys):
@@ -93,6 +109,16 @@ def test_check_gives_one_line_per_reason_and_exit_code_1(evidence, capsys):
     assert answer["passed"] is False
     assert len(answer["findings"]) == len(lines)
     assert set(answer["findings"][0]) == {"area", "file", "pointer", "message", "redo"}
+
+
+@pytest.mark.parametrize("command", [["report"], ["pack"], ["pack", "--target-kit"]])
+@pytest.mark.parametrize("place", ["evidence", "absolute", "."])
+def test_what_was_written_is_named_as_the_folder_was(command, place, evidence, monkeypatch, capsys):
+    monkeypatch.chdir(evidence if place == "." else evidence.parent)
+    assert cli.main([*command, str(evidence) if place == "absolute" else place]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert Path(line).is_file()
+    assert Path(line).is_absolute() == (place == "absolute")
 
 
 @pytest.mark.parametrize("command", ["regress", "release"])

@@ -98,6 +98,12 @@ def test_evidence_in_a_package_is_checked_like_a_folder(evidence):
     assert {one.area for one in findings} == {"release_claims"}
 
 
+def test_a_target_kit_in_place_of_a_package_is_one_line(evidence):
+    (finding,) = pack.check_zip(pack.target_kit(evidence))
+    assert str(finding).startswith("evidence-target-kit.zip: this is a target kit, not evidence; ")
+    assert "measure.py" in finding.redo
+
+
 def raw_zip(path: Path, entries, **options) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, **options) as packed:
         for name, content, mode in entries:
