@@ -6,6 +6,7 @@ and text, and no output, date or version is written.
 """
 
 import contextlib
+import io
 import logging
 import os
 import re
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -60,19 +62,23 @@ def generate(assignment: str, course: Path, db_url: str | None = None) -> Path:
     """
     from nbgrader.converters import GenerateAssignment
     from nbgrader.coursedir import CourseDirectory
-    from nbgrader.utils import capture_log
 
     coursedir = CourseDirectory(root=str(course), course_id="deep-learning-cases", assignment_id=assignment)
     if db_url is not None:
         coursedir.db_url = db_url
-    with _quiet(), _commands_on_path():
-        outcome = capture_log(GenerateAssignment(coursedir=coursedir, force=True))
+    converter = GenerateAssignment(coursedir=coursedir, force=True)
     release = course / "release" / assignment
-    if not outcome["success"] or not release.is_dir():
-        raise FileError(
-            f"nbgrader did not generate {assignment!r} ({_reason(outcome)}): expected {release}; correct it, run again"
-        )
-    return release
+    reason = "no reason given"
+    with _quiet(), _commands_on_path(), _log_of(converter) as log:
+        try:
+            converter.start()
+        # Not nbgrader's capture_log, which takes Ctrl-C for a refusal.
+        except (Exception, SystemExit) as error:
+            reason = _reason(log.getvalue(), error)
+        else:
+            if release.is_dir():
+                return release
+    raise FileError(f"nbgrader did not generate {assignment!r} ({reason}): expected {release}; correct it, run again")
 
 
 def build_labs(assignment: str, labs: Path, masters: Path = MASTERS) -> list[Path]:
@@ -139,11 +145,22 @@ def _empty(folder: Path) -> None:
         ) from error
 
 
-def _reason(outcome: dict[str, object]) -> str:
-    """The first exception in nbgrader's log: the last line of its traceback only says that there was one."""
-    log = str(outcome.get("log") or outcome.get("error") or "")
+def _reason(log: str, error: BaseException) -> str:
+    """The first exception in nbgrader's log: the one that ends it only says that there was one."""
     found = re.search(r"^ *((?:\w+\.)*\w*(?:Error|Exception): .+)$", log, flags=re.MULTILINE)
-    return found.group(1) if found else "no reason given"
+    return found.group(1) if found else " ".join(f"{type(error).__name__}: {error}".split())
+
+
+@contextlib.contextmanager
+def _log_of(converter: Any) -> Iterator[io.StringIO]:
+    """What the converter logs meanwhile."""
+    text = io.StringIO()
+    handler = logging.StreamHandler(text)
+    converter.log.addHandler(handler)
+    try:
+        yield text
+    finally:
+        converter.log.removeHandler(handler)
 
 
 @contextlib.contextmanager

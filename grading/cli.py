@@ -5,13 +5,13 @@ A command is a module with ``add_parser(subparsers)``, which adds one parser nam
 ``try`` does not wait for nbgrader; heavy imports of a module still belong inside its functions.
 """
 
-import argparse
 import contextlib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
+from deep_learning_cases.commands import Parser
 from deep_learning_cases.errors import DeepLearningCasesError
 
 __all__ = ["COMMANDS", "main"]
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; bad input ends in one line on standard error and a non-zero status, never in a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     asked = arguments[:1] if arguments and arguments[0] in COMMANDS else list(COMMANDS)
-    parser = argparse.ArgumentParser(prog="python -m grading", description="Build, grade and report the course.")
+    parser = Parser(prog="python -m grading", description="Build, grade and report the course.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     modules = {name: importlib.import_module(COMMANDS[name]) for name in asked}
     for module in modules.values():

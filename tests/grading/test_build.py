@@ -189,6 +189,35 @@ def test_nbgraders_own_reason_for_refusing_is_shown(masters, tmp_path):
     assert not (tmp_path / "labs").exists()
 
 
+@pytest.mark.parametrize("command", ["build", "sample"])
+def test_ctrl_c_while_nbgrader_generates_is_one_line(command, tmp_path, monkeypatch, capsys):
+    from nbgrader.converters import GenerateAssignment
+
+    def interrupted(_self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GenerateAssignment, "start", interrupted)
+    folders = {
+        "build": ["--course", str(tmp_path), "--labs", str(tmp_path / "labs")],
+        "sample": ["--to", str(tmp_path)],
+    }
+    assert cli.main([command, *folders[command]]) == 130
+    assert capsys.readouterr().err == f"python -m grading {command}: stopped\n"
+
+
+@pytest.mark.parametrize(("raised", "reason"), [(SystemExit(3), "SystemExit: 3"), (None, "no reason given")])
+def test_a_refusal_without_a_word_in_the_log_is_one_line(masters, tmp_path, monkeypatch, raised, reason):
+    from nbgrader.converters import GenerateAssignment
+
+    def refuses(_self):
+        if raised:
+            raise raised
+
+    monkeypatch.setattr(GenerateAssignment, "start", refuses)
+    with pytest.raises(FileError, match=f"did not generate 'small' .{reason}."):
+        build.build_labs("small", tmp_path / "labs", masters)
+
+
 def test_an_unknown_assignment_is_named_with_the_known_ones(masters, tmp_path):
     with pytest.raises(InputError, match="no assignment 'large': expected one of small"):
         build.build_labs("large", tmp_path, masters)

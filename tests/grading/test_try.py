@@ -216,6 +216,29 @@ def test_an_unknown_command_lists_the_known_ones(capsys):
     assert "check-evidence" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "grading: the following arguments are required: COMMAND; see python -m grading --help"),
+        (
+            ["try"],
+            "python -m grading try: the following arguments are required: FILE.py; see python -m grading try --help",
+        ),
+        (["autograde", "release", "--jobs", "x"], "'x': expected a number of processes from 1 to 1024; see "),
+        (["fixtures", "--bad"], "unrecognized arguments: --bad; see python -m grading"),
+    ],
+    ids=["none", "missing", "value", "unknown"],
+)
+def test_a_bad_option_is_one_line(words, told, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("python -m grading")
+    assert error.count("\n") == 1
+    assert told in error
+
+
 def test_ctrl_c_is_one_line(monkeypatch, capsys):
     def interrupted(_args):
         raise KeyboardInterrupt
