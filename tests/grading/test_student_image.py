@@ -5,13 +5,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
 
 from deep_learning_cases.errors import EvidenceError, FileError
-from grading import build, student_tree
+from grading import build, cli, student_tree
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,6 +37,11 @@ def checkout(tmp_path) -> Path:
         "binder/postBuild": "true\n",
         "deploy/student/jupyter_server_config.json": "{}\n",
         "pyproject.toml": "[project]\n",
+        "README.md": "# The repository's: [how](grading/answers.py)\n",
+        "binder/student-README.md": "# The students'\n",
+        "docs/students.md": "![new](images/new.png) ![out](../../away.png) ![far](https://example.org/a.png)\n",
+        "docs/images/new.png": "picture",
+        "docs/images/instructors.png": "picture",
         "deep_learning_cases/__init__.py": "",
         "labs/release/step7.ipynb": "{}",
         "grading/answers.py": "secret",
@@ -58,6 +64,36 @@ def test_the_tree_holds_library_labs_and_settings_and_nothing_else(tree):
     labs = {path.relative_to(tree / "labs").as_posix() for path in (tree / "labs").rglob("*") if path.is_file()}
     assert labs >= {f"release/{name}.ipynb" for name in ("step1_to_6_prepare", "step7_latency_stats", "step8_release")}
     assert {Path(name).suffix for name in labs} == {".ipynb"}
+
+
+def test_every_link_and_picture_in_the_tree_leads_somewhere_in_it(tree):
+    pages = sorted(tree.rglob("*.md"))
+    assert [page.relative_to(tree).as_posix() for page in pages] == ["README.md", "docs/students.md"]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if not re.match(r"[a-z]+:", target):
+                place = (page.parent / target.split("#")[0]).resolve()
+                assert place.is_relative_to(tree.resolve()), target
+                assert place.exists(), target
+
+
+def test_the_readme_is_the_students_and_offers_only_what_is_there(tree):
+    text = (tree / "README.md").read_text(encoding="utf-8")
+    assert text == (ROOT / "binder/student-README.md").read_text(encoding="utf-8")
+    assert "dlcases lab" in text
+    assert not re.search(r"\bmake \w|-m grading", text)
+    assert not (tree / "binder/student-README.md").exists()
+
+
+def test_a_package_builds_from_the_tree(tree, tmp_path):
+    """Its README is the package's description, so it must be where pyproject.toml says."""
+    backend = "from hatchling.build import build_wheel as build; import sys; print(build(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", backend, tmp_path], cwd=tree, capture_output=True, text=True, check=True
+    )
+    wheel = zipfile.ZipFile(tmp_path / done.stdout.split()[-1])
+    (metadata,) = (name for name in wheel.namelist() if name.endswith("dist-info/METADATA"))
+    assert "dlcases lab" in wheel.read(metadata).decode()
 
 
 def test_no_answer_fixture_check_or_history_is_in_the_tree(tree):
@@ -94,6 +130,13 @@ def test_every_lab_and_every_folder_of_the_library_is_listed():
     }
 
 
+def test_the_list_names_the_pictures_that_the_pages_show(tree):
+    """So that an image of the repository, by way of the list alone, has them as well, and no others."""
+    listed = re.findall(r"^!(docs/images/.+)$", (ROOT / student_tree.LIST).read_text(), flags=re.MULTILINE)
+    shown = [path.relative_to(tree).as_posix() for path in (tree / "docs/images").iterdir()]
+    assert sorted(listed) == sorted(shown)
+
+
 def test_repo2docker_reads_the_list_as_we_do():
     """Its own reading of .dockerignore, on this checkout; git decides which of the files are ours."""
     rules = pytest.importorskip("docker.utils.build")
@@ -110,6 +153,21 @@ def test_only_listed_files_are_copied(checkout, tmp_path):
     names = [path.relative_to(tmp_path / "out").as_posix() for path in student_tree.make(tmp_path / "out", checkout)]
     assert "labs/release/step7.ipynb" in names
     assert not [name for name in names if name.startswith("grading")]
+
+
+def test_a_picture_of_a_page_comes_along_unlisted_and_no_other(checkout, tmp_path):
+    (tmp_path / "away.png").write_text("not of the repository")
+    student_tree.make(tmp_path / "out", checkout)
+    assert [path.name for path in (tmp_path / "out").rglob("*.png")] == ["new.png"]
+    assert (tmp_path / "out/README.md").read_text() == "# The students'\n"
+
+
+def test_the_last_line_names_both_uses(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(build, "differences", list)
+    assert cli.main(["student-tree", str(tmp_path / "out")]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "hand it out" in last
+    assert f"--image-name NAME {tmp_path / 'out'}" in last
 
 
 def test_a_stray_notebook_stays_behind(checkout, tmp_path):
@@ -156,6 +214,18 @@ def test_the_build_itself_refuses_a_context_that_was_not_filtered(tree, tmp_path
     assert done.returncode == 1
     assert name in done.stderr
     assert "student-tree" in done.stderr
+
+
+def test_an_image_of_the_repository_gets_the_students_readme_too(tree, tmp_path):
+    """Where the list alone chose the files, the build puts the README in its place; no pip here, so it stops after."""
+    shutil.copytree(tree, tmp_path / "image")
+    (tmp_path / "image/README.md").write_text("the repository's")
+    shutil.copy(ROOT / "binder/student-README.md", tmp_path / "image/binder")
+    (tmp_path / "python").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "NB_PYTHON_PREFIX": str(tmp_path / "nowhere")}
+    subprocess.run(["bash", "binder/postBuild"], cwd=tmp_path / "image", env=environment, capture_output=True)
+    assert (tmp_path / "image/README.md").read_bytes() == (ROOT / "binder/student-README.md").read_bytes()
 
 
 @pytest.mark.slow
