@@ -1,7 +1,7 @@
 """JupyterHub on one machine: UNIX users, nbgrader's exchange, students and instructors told apart by UNIX group.
 
-Run as root; deploy/README.md goes through it from an empty Debian machine.  What a site changes are the variables of
-the environment read below, each with its default.
+Run as root; deploy/README.md goes through it from an empty Debian machine.  What a site changes are variables of the
+environment, which site_settings.py reads and checks.
 """
 
 import grp
@@ -15,24 +15,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from server_group import PROCESSES  # noqa: E402 - found by the path above
-
-URL = os.environ.get("DLCASES_HUB_URL", "http://127.0.0.1:8000")
-SUBDOMAINS_OF = os.environ.get("DLCASES_SUBDOMAINS_OF", "")
-STATE = Path(os.environ.get("DLCASES_HUB_STATE", "/var/lib/deep-learning-cases"))
-EXCHANGE = Path(os.environ.get("DLCASES_EXCHANGE", "/srv/nbgrader/exchange"))
-CHECKOUT = os.environ.get("DLCASES_CHECKOUT", "deep-learning-cases")  # within an instructor's home
-STUDENTS = os.environ.get("DLCASES_STUDENTS", "dlcases-students")
-INSTRUCTORS = os.environ.get("DLCASES_INSTRUCTORS", "dlcases-instructors")
-MEMORY = os.environ.get("DLCASES_MEMORY", "2G")
-# One thread measures while the server itself answers the browser: with a single core, the limit would be measured.
-CORES = float(os.environ.get("DLCASES_CORES", "2"))
-IDLE_SECONDS = int(os.environ.get("DLCASES_IDLE_SECONDS", "3600"))
-# How often servers and proxy report use. With the 300 s of JupyterHub, less patience would stop servers in use.
-ACTIVITY_SECONDS = min(300, IDLE_SECONDS // 4)
-PROXY = os.environ.get("DLCASES_PROXY", "configurable-http-proxy")
-STOP_SECONDS = 15  # for a server to end by itself; documents that are not saved live in the browser
-ENVIRONMENT_BIN = Path(sys.prefix) / "bin"
+import site_settings  # noqa: E402 - found by the path above
+from server_group import PROCESSES  # noqa: E402
 
 
 def stop(message):
@@ -40,28 +24,37 @@ def stop(message):
     sys.exit(f"jupyterhub_config.py: {message}")
 
 
+try:
+    SITE = site_settings.read(os.environ)
+except site_settings.SettingError as fault:
+    stop(fault)
+
+# How often servers and proxy report use. With the 300 s of JupyterHub, less patience would stop servers in use.
+ACTIVITY_SECONDS = min(300, SITE.idle_seconds // 4)
+STOP_SECONDS = 15  # for a server to end by itself; documents that are not saved live in the browser
+ENVIRONMENT_BIN = Path(sys.prefix) / "bin"
+
+
 def found_proxy():
-    path = shutil.which(PROXY, path=f"{ENVIRONMENT_BIN}{os.pathsep}{os.environ.get('PATH', '')}")
+    path = shutil.which(SITE.proxy, path=f"{ENVIRONMENT_BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     if path is None:
-        stop(
-            f"no command {PROXY!r}: expected the hub's proxy; npm install -g configurable-http-proxy, or DLCASES_PROXY"
-        )
+        stop(f"no command {SITE.proxy!r}: expected the proxy; npm install -g configurable-http-proxy, or DLCASES_PROXY")
     return path
 
 
 def check_exchange():
     """nbgrader refuses to work with less than this, and says so to a student only."""
-    if not EXCHANGE.is_dir():
-        stop(f"no exchange at {EXCHANGE}: expected a folder of mode 1777; install -d -m 1777 {EXCHANGE}")
-    if EXCHANGE.stat().st_mode & 0o777 != 0o777:
-        stop(f"{EXCHANGE} is not writable for everybody, as nbgrader expects; chmod 1777 {EXCHANGE}")
-    if os.statvfs(EXCHANGE).f_flag & os.ST_RDONLY:
-        stop(f"{EXCHANGE} is on a read-only file system: nobody could hand in; mount it writable")
+    if not SITE.exchange.is_dir():
+        stop(f"no exchange at {SITE.exchange}: expected a folder of mode 1777; install -d -m 1777 {SITE.exchange}")
+    if SITE.exchange.stat().st_mode & 0o777 != 0o777:
+        stop(f"{SITE.exchange} is not writable for everybody, as nbgrader expects; chmod 1777 {SITE.exchange}")
+    if os.statvfs(SITE.exchange).f_flag & os.ST_RDONLY:
+        stop(f"{SITE.exchange} is on a read-only file system: nobody could hand in; mount it writable")
 
 
 def check_groups():
     names = {group.gr_name for group in grp.getgrall()}
-    for name in (STUDENTS, INSTRUCTORS):
+    for name in (SITE.students, SITE.instructors):
         if name not in names:
             stop(f"no UNIX group {name!r}: it decides who is who; groupadd {name}")
 
@@ -69,7 +62,7 @@ def check_groups():
 def is_instructor(user):
     """Whether this UNIX user is in the instructors' group now; asked at every start of a server."""
     groups = os.getgrouplist(user.pw_name, user.pw_gid)
-    return grp.getgrnam(INSTRUCTORS).gr_gid in groups
+    return grp.getgrnam(SITE.instructors).gr_gid in groups
 
 
 def before_start(spawner):
@@ -83,34 +76,34 @@ def before_start(spawner):
     spawner.environment = {
         **spawner.environment,
         "JUPYTER_CONFIG_PATH": str(HERE / role),
-        "DLCASES_EXCHANGE": str(EXCHANGE),
+        "DLCASES_EXCHANGE": str(SITE.exchange),
     }
     if role == "instructor":
-        spawner.environment["DLCASES_CHECKOUT"] = str(home / CHECKOUT)
+        spawner.environment["DLCASES_CHECKOUT"] = str(home / SITE.checkout)
 
 
 if os.geteuid() != 0:
     stop("expected to run as root, which starts servers as other users")
-if IDLE_SECONDS < 120:
-    stop(f"DLCASES_IDLE_SECONDS is {IDLE_SECONDS}: expected 120 or more, since use is reported every 30 s at best")
 check_groups()
 check_exchange()
-STATE.mkdir(mode=0o700, parents=True, exist_ok=True)
+SITE.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+if SITE.state.stat().st_mode & 0o077:
+    stop(f"{SITE.state} is open to others: expected a folder of the hub's own, 0700; chmod 0700 {SITE.state}")
 
 c = get_config()  # noqa: F821 - given by traitlets
 
-c.JupyterHub.bind_url = URL
+c.JupyterHub.bind_url = SITE.url
 c.JupyterHub.hub_ip = "127.0.0.1"
-c.JupyterHub.subdomain_host = SUBDOMAINS_OF
-c.JupyterHub.db_url = f"sqlite:///{STATE / 'jupyterhub.sqlite'}"
-c.JupyterHub.cookie_secret_file = str(STATE / "cookie_secret")
+c.JupyterHub.subdomain_host = SITE.subdomains_of
+c.JupyterHub.db_url = f"sqlite:///{SITE.state / 'jupyterhub.sqlite'}"
+c.JupyterHub.cookie_secret_file = str(SITE.state / "cookie_secret")
 c.ConfigurableHTTPProxy.command = [found_proxy()]
-c.ConfigurableHTTPProxy.pid_file = str(STATE / "proxy.pid")
+c.ConfigurableHTTPProxy.pid_file = str(SITE.state / "proxy.pid")
 
 # Names and passwords are the machine's own.
 c.JupyterHub.authenticator_class = "pam"
 c.PAMAuthenticator.open_sessions = False
-c.LocalAuthenticator.allowed_groups = {STUDENTS, INSTRUCTORS}
+c.LocalAuthenticator.allowed_groups = {SITE.students, SITE.instructors}
 
 if Path("/run/systemd/system").is_dir() and shutil.which("systemd-run") and find_spec("systemdspawner"):
     c.JupyterHub.spawner_class = "systemd"
@@ -131,8 +124,8 @@ else:
     # A server that is told to stop while a kernel starts may not listen; 65 s by default until it is killed.
     c.LocalProcessSpawner.interrupt_timeout = STOP_SECONDS
     c.LocalProcessSpawner.term_timeout = 5
-c.Spawner.mem_limit = MEMORY
-c.Spawner.cpu_limit = CORES
+c.Spawner.mem_limit = SITE.memory
+c.Spawner.cpu_limit = SITE.cores
 c.Spawner.pre_spawn_hook = before_start
 c.Spawner.default_url = "/lab"
 c.Spawner.notebook_dir = "~"
@@ -151,7 +144,7 @@ c.JupyterHub.last_activity_interval = ACTIVITY_SECONDS
 c.JupyterHub.services = [
     {
         "name": "idle-culler",
-        "command": [sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={IDLE_SECONDS}"],
+        "command": [sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={SITE.idle_seconds}"],
     }
 ]
 c.JupyterHub.load_roles = [

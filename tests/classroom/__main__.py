@@ -9,7 +9,17 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from tests.classroom.machine import CHECKOUT, HOME, Machine, clear, left_behind, prepare_environment, unfit, unprepared
+from tests.classroom.machine import (
+    CHECKOUT,
+    HOME,
+    Machine,
+    clear,
+    left_behind,
+    prepare_environment,
+    reserved,
+    unfit,
+    unprepared,
+)
 
 KEPT = CHECKOUT / "work" / "classroom"
 
@@ -82,7 +92,7 @@ def whole(step: Steps, students: int) -> None:
                 step.attempt("an exchange that goes away", lambda: faults.exchange_gone(machine, hub, course.ben.user))
                 step.attempt("a home that is full", lambda: faults.home_full(machine, hub, ada))
                 (KEPT / "console.txt").write_text("\n".join(course.complaints()) + "\n")
-            except BaseException:
+            except Exception:
                 course.photograph_all("failed")
                 raise
             finally:
@@ -111,7 +121,7 @@ def short(step: Steps) -> None:
             step("collected, autograded in the sandbox", course.grade)
             step("feedback generated and released", course.give_feedback)
             step("the feedback names the mistake and no number", course.read_feedback)
-        except BaseException:
+        except Exception:
             course.photograph_all("failed")
             raise
 
@@ -125,23 +135,39 @@ def main() -> int:
     parser.add_argument("--prepare-only", action="store_true", help="make or renew it, if a classroom can be held here")
     parser.add_argument("--clear", action="store_true", help="only remove what a killed run has left behind")
     args = parser.parse_args()
+    # Told to end, it clears up all the same.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        return _act(args)
+    except KeyboardInterrupt:
+        print("stopped by Ctrl-C: everything that it made is removed again", file=sys.stderr)
+        return 130
+
+
+def _act(args: argparse.Namespace) -> int:
     if args.clear:
-        clear(HOME)
+        with reserved():
+            clear(HOME)
         return 0
-    reason = unfit()
-    if reason is None and (args.prepare or args.prepare_only):
-        prepare_environment()
-    if (reason := reason or unprepared()) is not None:
+    if (reason := unfit()) is not None:
         print(f"no classroom here: {reason}", file=sys.stderr)
         return 2
-    if args.prepare_only:
-        return 0
+    with reserved():
+        if args.prepare or args.prepare_only:
+            prepare_environment()
+        if args.prepare_only:
+            return 0
+        if (reason := unprepared()) is not None:
+            print(f"no classroom here: {reason}", file=sys.stderr)
+            return 2
+        return _hold(args)
+
+
+def _hold(args: argparse.Namespace) -> int:
     kept = KEPT.with_name("classroom-short") if args.short else KEPT
     kept.mkdir(parents=True, exist_ok=True)
     for old in kept.iterdir():
         old.unlink()
-    # Told to end, it clears up all the same.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     step, began, failed = Steps(), time.monotonic(), False
     try:
         short(step) if args.short else whole(step, args.students)

@@ -11,9 +11,12 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["CHECKOUT", "Machine", "clear", "left_behind", "prepare_environment", "unfit", "unprepared"]
+from deep_learning_cases.files import write_json
+
+__all__ = ["CHECKOUT", "Machine", "clear", "left_behind", "prepare_environment", "reserved", "unfit", "unprepared"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path(os.environ.get("DLCASES_CLASSROOM", "/opt/deep-learning-cases-classroom"))
@@ -52,9 +55,20 @@ def unprepared(home: Path = HOME) -> str | None:
     return None
 
 
+@contextlib.contextmanager
+def reserved(home: Path = HOME) -> Iterator[None]:
+    """Nobody else prepares, holds or clears a classroom here meanwhile; a killed holder reserves nothing any more."""
+    home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with (home / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit(f"another classroom is being held or prepared at {home}: wait for its end") from None
+        yield
+
+
 def prepare_environment(home: Path = HOME) -> None:
     """Make the hub's environment (once) and put this checkout's library into it (every time)."""
-    home.mkdir(mode=0o755, parents=True, exist_ok=True)
     python = home / "venv" / "bin" / "python"
     wanted = (CHECKOUT / "pyproject.toml").read_text() + (CHECKOUT / "constraints.txt").read_text()
     ready = home / "venv" / ".ready"
@@ -79,7 +93,8 @@ def _run(*command: object) -> None:
 class Machine:
     """Users, homes, exchange and configuration of one classroom, below ``HOME / "run"``; a context manager.
 
-    What is made is written down first, so that the next start can clear away what a killed one has left.
+    What is made is written down first, so that the next start can clear away what a killed one has left.  Belongs
+    inside :func:`reserved`.
     """
 
     def __init__(self, students: list[str], instructor: str = "grader", home: Path = HOME) -> None:
@@ -91,11 +106,6 @@ class Machine:
         self.passwords = {user: secrets.token_urlsafe(12) for user in (*self.students, self.instructor)}
 
     def __enter__(self) -> "Machine":
-        self._lock = (self.home / ".lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SystemExit(f"another classroom is being held at {self.home}: wait for its end") from None
         clear(self.home)
         try:
             self._make()
@@ -106,13 +116,12 @@ class Machine:
 
     def __exit__(self, *_error: object) -> None:
         clear(self.home)
-        self._lock.close()
 
     def _make(self) -> None:
         self.run.mkdir(mode=0o755)
         (self.run / "home").mkdir(mode=0o755)
         users = [*self.students, self.instructor]
-        (self.run / "made.json").write_text(json.dumps({"users": users, "groups": [STUDENTS, INSTRUCTORS]}))
+        write_json(self.run / "made.json", {"users": users, "groups": [STUDENTS, INSTRUCTORS]})
         for group in (STUDENTS, INSTRUCTORS):
             _run("groupadd", group)
         for user in users:

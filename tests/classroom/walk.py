@@ -1,5 +1,6 @@
 """A course from the first login to the feedback, as its people live it, each step with what must hold afterwards."""
 
+import contextlib
 import json
 import pwd
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser
+from playwright.sync_api import Error as PlaywrightError
 
 from tests.classroom.answers import INTERPOLATED, RIGHT, step7, step8
 from tests.classroom.browser import Person
@@ -40,9 +42,10 @@ class Walk:
         return Person(browser, self.hub.url, user, self.machine.passwords[user], self.kept)
 
     def photograph_all(self, name: str) -> None:
-        """What everybody has on the screen, after a failure."""
+        """What everybody still has on the screen, after a failure."""
         for person in (*self.students, self.grader):
-            person.photograph(f"{name}-{person.user}")
+            with contextlib.suppress(PlaywrightError):
+                person.photograph(f"{name}-{person.user}")
 
     def complaints(self) -> list[str]:
         """What the browsers' consoles reported, without what nbgrader and JupyterLab cause by themselves."""
