@@ -151,8 +151,14 @@ def quiet_nbgrader() -> None:
     logger = traitlets.log.get_logger()
     logger.handlers = [logging.NullHandler()]
     logger.propagate = False
+    # nbgrader's gradebook logs the traceback of every error that it raises as well.
+    logging.getLogger("tornado.application").addFilter(_is_no_rollback)
     # SQLAlchemy 2.1 remarks on how nbgrader adds a submission; the rows are right.
     warnings.filterwarnings("ignore", message="Object of type <Submitted", module="nbgrader")
+
+
+def _is_no_rollback(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("Rolling back session")
 
 
 def _jobs(text: str) -> int:

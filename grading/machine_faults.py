@@ -1,8 +1,8 @@
-"""A full disk is no submission's fault: it stops the run, and what came back is kept for ``--resume``."""
+"""A full disk or a locked gradebook is no submission's fault: it stops the run, and what came back is kept."""
 
 import errno
 
-__all__ = ["machine_fault"]
+__all__ = ["database_fault", "machine_fault"]
 
 _FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE}
 
@@ -13,4 +13,21 @@ def machine_fault(error: BaseException | None) -> OSError | None:
         if isinstance(error, OSError) and error.errno in _FAULTS:
             return error
         error = error.__cause__
+    return None
+
+
+def database_fault(error: BaseException) -> Exception | None:
+    """The gradebook's own trouble behind ``error``: locked, full, damaged; None for any other failure.
+
+    nbgrader raises its InvalidEntry in the place of what the database said, which is then only the context.
+    """
+    from sqlalchemy.exc import DatabaseError, OperationalError
+
+    behind, seen = [error], set()
+    while behind:
+        one = behind.pop()
+        if isinstance(one, OperationalError) or type(one) is DatabaseError:
+            return one
+        seen.add(id(one))
+        behind += [next_ for next_ in (one.__cause__, one.__context__) if next_ is not None and id(next_) not in seen]
     return None

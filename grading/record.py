@@ -125,12 +125,12 @@ class Recorder:
         """No result: no score of an earlier run may stand. What a person gave stays, and is marked for that person."""
         from nbgrader.api import MissingEntry
 
-        _remove(self.autograded_folder(student))
         with transaction(self.url):
             gradebook = self.gradebook()
             try:
                 submission = gradebook.find_submission(self.assignment, student)
             except MissingEntry:
+                _remove(self.autograded_folder(student))
                 return
             self.log.debug("%s: no result (%s)", student, error)
             for notebook in submission.notebooks:
@@ -139,6 +139,8 @@ class Recorder:
                     grade.auto_score = None
                     grade.needs_manual_grade = True
             gradebook.db.commit()
+        # Last: a gradebook that cannot be written must not leave scores without their notebooks.
+        _remove(self.autograded_folder(student))
 
     def _register(self, student: str, staged: Path) -> None:
         """The student and the submission in the gradebook, as nbgrader's ``init_assignment`` has them."""

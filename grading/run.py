@@ -9,7 +9,7 @@ from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
 from grading.gradebook import shared
-from grading.machine_faults import machine_fault
+from grading.machine_faults import database_fault, machine_fault
 from grading.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
 from grading.record import Recorder, course_files
 from grading.spool import FAILED, PENDING, RECORDED, Spool, slim
@@ -167,8 +167,10 @@ class _Run:
                         raise
                     error = str(problem)
                 except Exception as problem:
-                    if _is_database_error(problem) or machine_fault(problem):
+                    if machine_fault(problem):
                         raise
+                    if (fault := database_fault(problem)) is not None:
+                        raise fault from None
                     error = f"could not be recorded ({type(problem).__name__}: {' '.join(str(problem).split())[:300]})"
             error = error or "no result"
             self.recorder.void(student, error)
@@ -265,12 +267,3 @@ def _check_name(recorder: Recorder) -> None:
     name = recorder.assignment
     if not name or "/" in name or name in (".", ".."):
         raise InputError(f"{name!r} is no assignment: expected a name such as release; see COURSE/source")
-
-
-def _is_database_error(problem: Exception) -> bool:
-    """Trouble with the gradebook itself stops the run, with a way to resume it; it is not one submission's fault."""
-    try:
-        from sqlalchemy.exc import DatabaseError, OperationalError
-    except ImportError:
-        return False
-    return isinstance(problem, OperationalError) or (type(problem) is DatabaseError)

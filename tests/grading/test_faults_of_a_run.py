@@ -34,7 +34,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 STUDENTS = ["ada", "ben", "cleo"]
 HOLD = """import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
-connection.execute("BEGIN EXCLUSIVE")
+connection.execute("BEGIN " + sys.argv[2])
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -70,9 +70,9 @@ def course(template: Path, tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def held(gradebook: Path) -> Iterator[None]:
-    """Another process has sqlite's lock."""
-    command = [sys.executable, "-c", HOLD, str(gradebook)]
+def held(gradebook: Path, lock: str = "EXCLUSIVE") -> Iterator[None]:
+    """Another process has sqlite's lock; an ``IMMEDIATE`` one lets others read."""
+    command = [sys.executable, "-c", HOLD, str(gradebook), lock]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -110,6 +110,32 @@ def test_a_gradebook_locked_in_mid_run(course: Path, wanted: dict[str, Any], mon
     assert grade(course, again, resume=True).failed == {}
     assert grades(course) == wanted
     assert len(again.graded) < len(STUDENTS), "results that had come back are not made again"
+
+
+def test_a_gradebook_that_can_only_be_read(
+    course: Path,
+    wanted: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """nbgrader turns what the database says into an error of the entry, whose submission would be voided."""
+    monkeypatch.setattr(grading.gradebook, "SECONDS_TO_WAIT", 0.2)
+    hand_in(course, "ada", answer=INTERPOLATED, timestamp="2026-01-11 12:00:00 UTC")
+    hand_in(course, "zoe", answer=INTERPOLATED)
+    before = grades(course)
+    with held(course / "gradebook.db", "IMMEDIATE"):
+        with pytest.raises(FileError, match=r"locked by another program.*--resume") as caught:
+            grade(course)
+        with pytest.raises(FileError, match="locked"):
+            grade(course, student="zoe")
+    assert "\n" not in str(caught.value)
+    assert "Traceback" not in capfd.readouterr().err + caplog.text
+    assert "Rolling back" not in caplog.text
+    assert grades(course) == before
+    assert grade(course, resume=True).failed == {}
+    assert grade(course).failed == {}
+    assert grades(course) == before | {"ada": wanted["ada"], "zoe": wanted["ada"]}
 
 
 def test_a_lock_that_is_let_go_in_time_is_only_waited_for(course: Path, wanted: dict[str, Any]) -> None:
