@@ -119,7 +119,8 @@ def log_ticks(low: float, high: float, inches: float, level: bool = True) -> lis
         *([float(f"1e{power}") for power in powers if power % step == 0] for step in (1, 2, 3, 5, 10)),
     ]
     if high / low < 5:
-        series[:0] = [_steps(low, high, size * 10.0**power) for power in range(first - 2, last) for size in (1, 2, 5)]
+        finest = math.floor(math.log10(high - low)) - 1
+        series[:0] = [_steps(low, high, size * 10.0**power) for power in range(finest, last) for size in (1, 2, 5)]
     inside = [[tick for tick in ticks if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)] for ticks in series]
     usable = [ticks for ticks in inside if len(ticks) > 1] or [[low, high]]
     fitting = (ticks for ticks in usable if _fits(ticks, inches / math.log(high / low), level))
