@@ -27,6 +27,10 @@ a { color: #1f5082; text-decoration: underline }
 .panel-primary > .panel-heading a, .panel-primary > .panel-heading span a { color: #fff !important }
 .text-muted, .panel .help-block { color: #595959 }
 img { max-width: 100%; height: auto }
+#toc a { text-underline-offset: 0.3em }
+#toc code { color: inherit; background: none; padding: 0 }
+.rendered_html table { border-collapse: collapse; margin: 0.6em 0 }
+.rendered_html th, .rendered_html td { border: 1px solid #c4c4c4; padding: 0.3em 0.7em }
 pre, .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere }
 .highlight .ow, .highlight .o { color: #7a1fb8 }
 .highlight .c1, .highlight .c, .highlight .cm { color: #2f6060 }
@@ -37,7 +41,10 @@ pre, .highlight pre { white-space: pre-wrap; overflow-wrap: anywhere }
 .highlight .mi, .highlight .mf { color: #4d4d4d }
 </style>
 </head>"""
-"""Only what axe-core finds too faint on the template's grey, measured at 4.5 to 1 and above."""
+"""Colours: only what axe-core finds too faint on the template's grey, measured at 4.5 to 1 and above."""
+
+_CONTENTS_LINE = re.compile(r'<li><a href="#([\w-]+)">(Test cell|Written response|Coding free-response|Task)</a>')
+"""A line of the list at the top: the template gives all cells of a kind one name."""
 
 
 class ReadableFeedback(HTMLExporter):  # type: ignore[misc]
@@ -55,13 +62,18 @@ class ReadableFeedback(HTMLExporter):  # type: ignore[misc]
 
 
 def readable(page: str) -> str:
-    """``page`` with a language, our colours and nothing to load; a page of another make comes back as it was."""
+    """``page`` with a language, our style, names in its list and nothing to load.
+
+    A page of another make comes back as it was.
+    """
     head, end, body = page.partition("</head>")
     if not end:
         return page
     head = re.sub(r'<meta charset="utf-8" ?/>', _POLICY, head.replace("<html>", '<html lang="en">', 1), count=1)
     # Bootstrap's icons, which the page does not use and which do not lie beside it.
-    return re.sub(r"@font-face\s*\{[^}]*\}", "", head) + _STYLE + body
+    head = re.sub(r"@font-face\s*\{[^}]*\}", "", head) + _STYLE
+    contents, end, cells = body.partition('<div class="panel-body">')
+    return head + _CONTENTS_LINE.sub(r'<li><a href="#\1">\2 <code>\1</code></a>', contents) + end + cells
 
 
 @pass_context

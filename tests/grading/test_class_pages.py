@@ -17,6 +17,7 @@ from nbformat.v4 import new_markdown_cell
 
 from deep_learning_cases.errors import FileError, InputError
 from grading import class_report, export, feedback
+from grading.feedback_page import readable
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
@@ -75,6 +76,27 @@ def test_feedback_shows_message_and_points_and_no_hidden_test(course: Path) -> N
     hidden = (course / "feedback" / "ben" / ASSIGNMENT / "double.html").read_text()
     assert "-317" not in hidden
     assert "This test passed." in hidden
+
+
+def test_the_list_at_the_top_names_the_cells_and_tables_have_lines(course: Path) -> None:
+    feedback.generate(course, ASSIGNMENT, force=True)
+    page = (course / "feedback" / "ada" / ASSIGNMENT / "stats.html").read_text()
+    contents, _, cells = page.partition('<div class="panel-body">')
+    lines = re.findall(r'<li><a href="#([^"]+)">(.*?)</a>', contents)
+    assert {words for _, words in lines} == {
+        f"{'Written response' if name == 'scope' else 'Test cell'} <code>{name}</code>" for name, _ in lines
+    }
+    assert len(lines) == 6
+    assert "Grade cell: <code>stats_p95</code>" in cells
+    assert re.search(r"\.rendered_html th, \.rendered_html td \{ border: 1px .* padding: 0\.", page)
+
+
+def test_a_line_that_looks_like_the_lists_stays_as_a_student_wrote_it() -> None:
+    line = '<li><a href="#x">Task</a></li>'
+    page = f'<html><head></head><body>{line}<div class="panel-body">{line}</div></body></html>'
+    assert readable(page).endswith(
+        f'<a href="#x">Task <code>x</code></a></li><div class="panel-body">{line}</div></body></html>'
+    )
 
 
 def test_feedback_runs_nothing_of_the_student(course: Path) -> None:
