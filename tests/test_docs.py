@@ -48,3 +48,14 @@ def test_commands_in_the_guide_exist():
         with pytest.raises(SystemExit) as stopped:
             cli.main([name, "--help"])
         assert stopped.value.code == 0
+
+
+def test_every_attack_of_the_tests_stands_in_a_table_with_what_it_costs():
+    text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    cases = ROOT / "tests/grading/cases/attacks"
+    attacks = {f"{path.parent.name}/{path.stem}": path for path in cases.glob("*/*.py")}
+    rows = dict(re.findall(r"^\| (\w+/\w+)(?: \*)? \| (.*)$", text, flags=re.MULTILINE))
+    assert set(rows) == set(attacks)
+    for name, path in attacks.items():
+        lost = re.search(r"fails: (\w+)", path.read_text(encoding="utf-8"))
+        assert not lost or f"`{lost[1]}`" in rows[name], name
