@@ -36,6 +36,11 @@ def _middle_two_unsorted(samples: Samples, _case: Case) -> float:
     return (samples[(n - 1) // 2] + samples[n // 2]) / 2
 
 
+def _as_text(rule: Rule) -> Rule:
+    """``rule`` on samples in the order of their digits, in which ten comes before nine."""
+    return lambda samples, case: rule(sorted(samples, key=str), case)
+
+
 def _numpy(percent: float, method: str) -> Rule:
     return lambda samples, _case: float(np.percentile(samples, percent, method=method))
 
@@ -70,6 +75,8 @@ _P50: tuple[tuple[str | None, Rule], ...] = (
     ("not-sorted", _middle_two_unsorted),
     ("not-sorted", _at(lambda n: n // 2, ordered=False)),
     ("not-sorted", _at(lambda n: (n - 1) // 2, ordered=False)),
+    ("sorted-as-text", _as_text(_middle_two_unsorted)),
+    ("sorted-as-text", _as_text(_at(lambda n: n // 2, ordered=False))),
     *(("averaged-round-percentiles", rule) for rule in _per_round(lambda s, _: statistics.median(s), statistics.fmean)),
     *(
         ("averaged-round-percentiles", rule)
@@ -125,6 +132,8 @@ _P95: tuple[tuple[str | None, Rule], ...] = (
     *(("not-sorted", _at(lambda n: math.ceil(0.95 * n), ordered=False, clip=clip)) for clip in (False, True)),
     *(("not-sorted", _at(lambda n: int(0.95 * n), ordered=False)),),
     *(("not-sorted", _at(lambda n: int(0.95 * n) - 1, ordered=False, clip=clip)) for clip in (False, True)),
+    ("sorted-as-text", _as_text(_at(lambda n: math.ceil(0.95 * n) - 1, ordered=False))),
+    ("sorted-as-text", _as_text(_at(lambda n: int(0.95 * n), ordered=False))),
     *(
         ("averaged-round-percentiles", rule)
         for join in (statistics.fmean, statistics.median, max)
@@ -152,6 +161,24 @@ def _images(images: Callable[[Samples, Case], float]) -> Rule:
     return lambda samples, case: images(samples, case) * 1_000_000 / math.fsum(samples)
 
 
+def _capped(cap: Callable[[Samples], Samples]) -> Rule:
+    return _images(lambda samples, case: case.batch_size * len(samples) * math.fsum(samples) / math.fsum(cap(samples)))
+
+
+def _to_percentiles(low: float, high: float) -> Callable[[Samples], Samples]:
+    return lambda samples: np.clip(samples, *np.percentile(samples, (low, high))).tolist()
+
+
+def _to_the_next_kept(share: float) -> Callable[[Samples], Samples]:
+    """As SciPy's ``winsorize``: a share of the samples at either end becomes the nearest of the others."""
+
+    def cap(samples: Samples) -> Samples:
+        n, ordered = int(share * len(samples)), sorted(samples)
+        return [*[ordered[n]] * n, *ordered[n : len(ordered) - n], *[ordered[-n - 1]] * n]
+
+    return cap
+
+
 _RATE: tuple[tuple[str | None, Rule], ...] = (
     (None, _images(lambda samples, case: case.batch_size * len(samples))),
     (None, _images(lambda _, case: case.batch_size * len(case.samples))),
@@ -166,6 +193,9 @@ _RATE: tuple[tuple[str | None, Rule], ...] = (
         ("mean-of-rates", rule)
         for rule in _per_round(_images(lambda part, case: case.batch_size * len(part)), statistics.fmean)
     ),
+    *(("caps-slow-samples", _capped(_to_percentiles(100 - high, high))) for high in (99, 95, 90)),
+    *(("caps-slow-samples", _capped(_to_percentiles(0, high))) for high in (99, 95)),
+    *(("caps-slow-samples", _capped(_to_the_next_kept(share))) for share in (0.05, 0.1)),
     ("one-call-for-all", _rate(lambda samples, _: min(samples))),
     ("one-call-for-all", _rate(lambda samples, _: max(samples))),
     ("one-call-for-all", _rate(lambda samples, _: samples[0])),
@@ -219,7 +249,7 @@ _ROUNDINGS: tuple[tuple[str | None, Finish], ...] = (
 _AS_IS: tuple[tuple[str | None, Finish], ...] = ((None, lambda number, _: number),)
 _TIME: tuple[tuple[str | None, Finish], ...] = (
     *_AS_IS,
-    *(("wrong-unit", partial(_scale, factor)) for factor in (1e-3, 1e-6, 1e3, 1e6)),
+    *(("wrong-unit", partial(_scale, factor)) for factor in (1e-3, 1e-6, 1e3, 1e6, 1 / 60e6)),
     *(("wrong-unit", partial(_scale_and_round, factor, k)) for factor in (1e-3, 1e-6) for k in (1, 2, 3, 4, 6)),
     ("time-per-image", lambda number, case: number / case.batch_size),
     *_ROUNDINGS,
@@ -231,7 +261,7 @@ FINISHES: dict[str, tuple[tuple[str | None, Finish], ...]] = {
     "p95_us": _TIME,
     "images_per_second": (
         *_AS_IS,
-        *(("wrong-unit", partial(_scale, factor)) for factor in (1e-3, 1e-6, 1e3, 1e6, 1e-9, 60, 3600)),
+        *(("wrong-unit", partial(_scale, factor)) for factor in (1e-3, 1e-6, 1e3, 1e6, 1e-9, 1e-12, 60, 3600)),
         *_ROUNDINGS,
     ),
 }

@@ -1,4 +1,4 @@
-# mistake: unknown
+# mistake: sorted-as-text
 import math
 import statistics
 
