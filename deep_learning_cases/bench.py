@@ -70,7 +70,7 @@ def run(
     """Measure and write ``folder/benchmark.json``; returns the record.  See :func:`measure` for everything else.
 
     ``latency_stats(samples_us, batch_size)`` fills ``summary``, which stays empty without it.  The old file stays
-    untouched until the new one is complete.
+    untouched until the new one is complete, and is then kept in ``folder/earlier/``.
     """
     if Path(folder).is_dir():  # measure says what is wrong with any other
         out_folder.check_room(Path(folder))
@@ -87,6 +87,7 @@ def run(
     )
     if latency_stats is not None:
         record["summary"] = summary_of(record, latency_stats)
+    out_folder.keep(Path(folder) / FILE, files.json_bytes(record))
     files.write_json(Path(folder) / FILE, record)
     return record
 

@@ -19,6 +19,7 @@ from deep_learning_cases.errors import EvidenceError, FileError
 __all__ = [
     "MAX_JSON_BYTES",
     "file_record",
+    "json_bytes",
     "parse_json",
     "read_bytes",
     "read_json",
@@ -105,7 +106,12 @@ def parse_json(content: bytes, name: str) -> Any:
 
 def write_json(path: str | Path, value: Any) -> None:
     """Write ``value`` as indented UTF-8 JSON, whole or not at all; ValueError for NaN or Infinity."""
-    write_bytes(path, (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8"))
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """What :func:`write_json` writes; ValueError for NaN or Infinity."""
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8")
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

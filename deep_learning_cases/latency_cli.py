@@ -66,6 +66,7 @@ def command(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out
     with out_folder.made(out), out_folder.taken(out):
         record = _measure(arguments, asked, sizes, widths, limit_bytes)
+        out_folder.keep(out / RECORD, files.json_bytes(latency_record.to_json(record)))
         cases.save(record, out / RECORD)
         written = [out / RECORD]
         pictures = list(_pictures(record))

@@ -1,14 +1,24 @@
-"""A folder that a command writes into: made if need be, tried before anything is measured, and locked meanwhile."""
+"""A folder that a command writes into: made if need be, tried before anything is measured, and locked meanwhile.
+
+What is measured cannot be measured again, so a record that is replaced stays beside the new one.
+"""
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from deep_learning_cases import files
 from deep_learning_cases.errors import FileError
 
-__all__ = ["check_room", "made", "taken"]
+__all__ = ["EARLIER", "check_room", "keep", "made", "taken"]
+
+EARLIER = "earlier"
+"""Folder beside a record, for what it replaced; no check, report or package looks into it."""
 
 NEEDED_BYTES = 4 << 20
 """More than a whole evidence folder, or the models of one comparison's versions."""
@@ -64,6 +74,53 @@ def check_room(folder: Path, needed_bytes: int = NEEDED_BYTES) -> None:
             f"cannot write into {folder} ({error.strerror or type(error).__name__}): expected a writable folder with"
             f" {needed_bytes / 1e6:.0f} MB free; free space or choose another folder"
         ) from error
+
+
+def keep(path: Path, content: bytes) -> Path | None:
+    """Before ``path`` is replaced by ``content``: put what stands there into ``earlier/``, and say so on stderr.
+
+    Its name there holds the record's ``created_at``, or the file's time where it has none.  Returns that place, or None
+    where nothing would be lost: no file, the same content, or a record that differs in ``created_at`` alone.  Raises
+    FileError where it cannot be kept; then nothing should be replaced.
+    """
+    if not path.is_file():
+        return None
+    old = files.read_bytes(path)
+    said = _record(path, old)
+    if old == content or (said is not None and said == _record(path, content)):
+        return None
+    folder = path.parent / EARLIER
+    try:
+        folder.mkdir(exist_ok=True)
+        time = _created_at(old) or datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError as error:
+        raise FileError(
+            f"cannot keep the earlier {path.name} in {folder} ({error.strerror}): nothing was replaced; make room there"
+        ) from error
+    stem, number = f"{path.stem}-{time:%Y-%m-%dT%H-%M-%SZ}", 1  # a colon is no character of a name on Windows
+    place = folder / f"{stem}{path.suffix}"
+    while place.exists() and files.read_bytes(place) != old:
+        number += 1
+        place = folder / f"{stem}-{number}{path.suffix}"
+    files.write_bytes(place, old)
+    print(f"the earlier {path.name} is kept as {place}", file=sys.stderr)
+    return place
+
+
+def _record(path: Path, content: bytes) -> dict[str, Any] | None:
+    """What a JSON record says apart from when; None for anything else."""
+    try:
+        value = json.loads(content) if path.suffix == ".json" else None
+    except (ValueError, RecursionError):
+        return None
+    return {key: one for key, one in value.items() if key != "created_at"} if isinstance(value, dict) else None
+
+
+def _created_at(content: bytes) -> datetime | None:
+    try:
+        return datetime.fromisoformat(json.loads(content)["created_at"]).astimezone(UTC)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return None
 
 
 @contextlib.contextmanager

@@ -57,6 +57,7 @@ def _build(folder: Path, seed: int, progress: bool | None) -> dict[str, Any]:
     accuracy = {"fp32": network.accuracy(trained, labels), "int8": network.accuracy(int8, labels)}
     _judge(accuracy["fp32"], differences)
     for name, content in contents.items():
+        out_folder.keep(folder / name, content)  # an earlier record belongs to the earlier models
         files.write_bytes(folder / name, content)
     return {
         "seed": seed,

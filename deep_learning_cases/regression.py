@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, data, engines, files, schemas
+from deep_learning_cases import artefacts, data, engines, files, out_folder, schemas
 from deep_learning_cases.errors import InputError, MeasurementError, ModelError
 
 __all__ = ["compare_logits", "paired_interval", "recompute", "regress"]
@@ -31,6 +31,7 @@ def regress(folder: str | Path) -> dict[str, Any]:
     """
     record = recompute(folder)
     schemas.validate(record, "regression", artefacts.REGRESSION)
+    out_folder.keep(Path(folder) / artefacts.REGRESSION, files.json_bytes(record))
     files.write_json(Path(folder) / artefacts.REGRESSION, record)
     return record
 

@@ -36,6 +36,7 @@ def measure_target(kit: Path, device: str | None = None, timeout_s: float = 600.
         raise InputError("the device's name is empty or longer than 200 characters: expected a short one; shorten it")
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     target = {"schema": SCHEMA, "created_at": now, "device": name.strip(), "benchmark": record}
+    out_folder.keep(kit / TARGET, files.json_bytes(target))
     files.write_json(kit / TARGET, target)
     return target
 

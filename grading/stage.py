@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.out_folder import EARLIER
 
 __all__ = ["StageLimits", "Staged", "read_file", "stage", "unpack"]
 
@@ -99,7 +100,7 @@ def read_file(path: str | Path, max_bytes: int) -> bytes | None:
 
 def _copy_folder(handle: int, prefix: str, folder: Path, limits: StageLimits, staged: Staged, digest: Any) -> None:
     """One folder, names in a fixed order, so that the same submission always gives the same digest and the same cut."""
-    for name in sorted(os.listdir(handle), key=lambda name: (_rank(name) if not prefix else 0, name)):
+    for name in sorted(os.listdir(handle), key=lambda name: (_rank(name, prefix), name)):
         shown = f"{prefix}{name}"
         if name in _SKIPPED:
             continue
@@ -114,8 +115,13 @@ def _copy_folder(handle: int, prefix: str, folder: Path, limits: StageLimits, st
             _leave_out(staged, shown, why)
 
 
-def _rank(name: str) -> int:
-    """Notebooks first, then evidence: pictures beside them must not use up the room for what is graded."""
+def _rank(name: str, prefix: str) -> int:
+    """Notebooks first, then evidence: pictures beside them must not use up the room for what is graded.
+
+    Nor may what the evidence replaced, which is kept in a folder of its own.
+    """
+    if prefix:
+        return int(name == EARLIER)
     return 0 if name.endswith(".ipynb") else 1 if name == "evidence" else 2
 
 

@@ -131,6 +131,16 @@ def test_read_file_refuses_links_and_large_files(submission: Path) -> None:
     assert read_file(submission / "missing", 10) is None
 
 
+def test_kept_earlier_records_do_not_push_out_what_is_graded(tmp_path: Path) -> None:
+    earlier = tmp_path / "submission" / "evidence" / "earlier"
+    earlier.mkdir(parents=True)
+    (earlier.parent / "model_int8.onnx").write_bytes(b"12345678")
+    for number in range(3):
+        (earlier / f"benchmark-{number}.json").write_text("{}")
+    kept = stage(tmp_path / "submission", tmp_path / "few", StageLimits(files=2))
+    assert set(kept.files) == {"evidence/model_int8.onnx", "evidence/earlier/benchmark-0.json"}
+
+
 def test_other_files_do_not_push_out_what_is_graded(tmp_path: Path) -> None:
     source = tmp_path / "submission"
     (source / "evidence").mkdir(parents=True)

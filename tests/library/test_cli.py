@@ -185,6 +185,7 @@ def dlcases(*arguments: object, **options: object) -> "subprocess.CompletedProce
 
 
 def test_outside_a_terminal_nothing_but_the_answer_is_printed(evidence):
+    (evidence / "benchmark.json").unlink()
     done = dlcases("bench", evidence, "--json")
     assert done.returncode == 0
     assert done.stderr == ""

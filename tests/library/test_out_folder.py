@@ -1,5 +1,6 @@
 """A folder that a command writes into: its alone, with room in it, and as it was where nothing came of it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import bench, cli, comparison, out_folder, subjects, target_measure
+from deep_learning_cases import (
+    archive,
+    bench,
+    cases,
+    cli,
+    comparison,
+    files,
+    latency_cli,
+    network,
+    out_folder,
+    pack,
+    preparation,
+    release,
+    report,
+    subjects,
+    target_measure,
+)
 from deep_learning_cases.errors import FileError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +52,7 @@ def holder(evidence):
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
 WRITING = [
@@ -219,3 +236,97 @@ def test_a_bad_seed_is_refused_before_a_folder_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(out_folder, "made", forbidden)
     for command in (["run"], ["build"], ["latency", "--out"], ["quantize", "--out"]):
         assert cli.main([*command, str(tmp_path / "new"), "--seed", "-1"]) == 2
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    return contents(folder / "earlier") if (folder / "earlier").exists() else {}
+
+
+def test_running_again_keeps_every_record_that_it_replaces(evidence, capsys):
+    mine = files.read_json(evidence / "release.json")
+    mine["not_claimed"][0] = "latency on the real device, which I never saw"
+    files.write_json(evidence / "release.json", mine)
+    before = contents(evidence)
+    assert cli.main(["run", str(evidence), "--json"]) == 0
+    assert cli.main(["run", str(evidence), "--json"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    copies = kept(evidence)
+    assert {before["benchmark.json"], before["release.json"]} < set(copies.values())
+    # Nothing else differs from run to run: the models are the same bytes, the regression says the same.
+    assert sorted(name.split("-")[0] for name in copies) == ["benchmark", "benchmark", "release", "release"]
+    assert sorted(told) == sorted(
+        f"the earlier {name.split('-')[0]}.json is kept as {evidence / 'earlier' / name}" for name in copies
+    )
+    created_at = json.loads(before["benchmark.json"])["created_at"]
+    assert f"benchmark-{created_at[:19].replace(':', '-')}Z.json" in copies
+    assert release.check(evidence) == []
+
+
+def test_a_check_and_a_package_leave_the_earlier_records_out(evidence):
+    packed = archive.read_zip(pack.pack(evidence))
+    out_folder.keep(evidence / "benchmark.json", b"{}")
+    assert kept(evidence)
+    assert release.check(evidence) == []
+    assert archive.read_zip(pack.pack(evidence)) == packed
+    report.build(evidence)
+    assert release.check(evidence) == []
+
+
+def test_release_keeps_somebody_s_claims_and_nothing_that_is_the_same(evidence, capsys):
+    assert cli.main(["release", str(evidence)]) == 0
+    assert (kept(evidence), capsys.readouterr().err) == ({}, "")
+    mine = files.read_json(evidence / "release.json") | {"universally_faster": True}
+    files.write_json(evidence / "release.json", mine)
+    os.utime(evidence / "release.json", (0, 0))
+    assert cli.main(["release", str(evidence)]) == 0
+    assert json.loads(kept(evidence)["release-1970-01-01T00-00-00Z.json"]) == mine
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_two_records_of_one_second_have_a_place_each_and_the_same_one_has_one(tmp_path):
+    path = tmp_path / "record.json"
+    for value in ("first", "second", "first", "third"):
+        content = json.dumps({"created_at": "2026-01-31T12:00:00+01:00", "value": value}).encode()
+        out_folder.keep(path, content)
+        path.write_bytes(content)
+    names = {name: json.loads(content)["value"] for name, content in kept(tmp_path).items()}
+    assert names == {"record-2026-01-31T11-00-00Z.json": "first", "record-2026-01-31T11-00-00Z-2.json": "second"}
+    out_folder.keep(path, json.dumps({"created_at": "2027-01-01T00:00:00Z", "value": "third"}).encode())
+    assert len(kept(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[1]", b"\xff", b'{"created_at": 3}', b'{"created_at": "0001-01-01T00:00+09:00"}']
+)
+def test_what_is_no_record_is_kept_by_its_file_s_time(tmp_path, content):
+    path = tmp_path / "benchmark.json"
+    path.write_bytes(content)
+    os.utime(path, (0, 0))
+    out_folder.keep(path, b'{"value": 1}')
+    assert kept(tmp_path) == {"benchmark-1970-01-01T00-00-00Z.json": content}
+
+
+def test_where_nothing_can_be_kept_nothing_is_replaced(evidence, capsys):
+    (evidence / "earlier").write_text("mine")
+    before = contents(evidence)
+    assert cli.main(["bench", str(evidence)]) == 1
+    assert "cannot keep the earlier benchmark.json" in capsys.readouterr().err
+    assert contents(evidence) == before
+
+
+def test_other_models_do_not_take_those_that_were_measured(built, monkeypatch, random_weights):
+    before = contents(built)
+    monkeypatch.setattr(preparation, "LEAST_ACCURACY", 0.0)
+    monkeypatch.setattr(network, "train", lambda *_: network.from_weights(random_weights))
+    preparation.build(built, progress=False)
+    assert set(kept(built).values()) == {content for name, content in before.items() if name != "data.npz"}
+
+
+def test_latency_keeps_the_record_that_it_replaces(tmp_path, monkeypatch, capsys):
+    (tmp_path / "latency.json").write_text('{"created_at": "2026-01-31T12:00:00Z"}')
+    monkeypatch.setattr(latency_cli, "_measure", lambda *_: {"results": {}})
+    monkeypatch.setattr(latency_cli, "_pictures", lambda _: [])
+    monkeypatch.setattr(cases, "save", lambda record, path: files.write_json(path, record))
+    assert cli.main(["latency", "--out", str(tmp_path), "--json"]) == 0
+    assert list(kept(tmp_path)) == ["latency-2026-01-31T12-00-00Z.json"]
+    assert capsys.readouterr().err.count("\n") == 1

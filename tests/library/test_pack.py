@@ -250,8 +250,11 @@ def test_the_kit_is_run_where_nothing_else_can_be_imported(kit, tmp_path, module
 
 
 def test_the_kit_measures_with_numpy_and_onnx_runtime_alone(kit, evidence, tmp_path):
+    (kit / artefacts.TARGET).write_text("measured before")
     done = run_kit(kit, tmp_path, "--device", "a <b>board</b>")
     assert done.returncode == 0, done.stderr
+    assert [path.read_text() for path in (kit / "earlier").iterdir()] == ["measured before"]
+    assert done.stderr.startswith("the earlier target_benchmark.json is kept as ")
     record = files.read_json(kit / artefacts.TARGET)
     assert len(record["benchmark"]["runs"]) == 6
     (evidence / artefacts.TARGET).write_bytes((kit / artefacts.TARGET).read_bytes())
