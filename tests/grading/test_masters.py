@@ -136,6 +136,27 @@ def test_every_figure_has_labelled_axes_and_its_text_alternative():
                 assert 'axis("off")' in text or ("xlabel=" in text and "ylabel" in text), (name, text)
 
 
+@pytest.mark.parametrize(
+    ("evidence", "told"),
+    [
+        ({}, "Run step1_to_6_prepare.ipynb, then"),
+        ({"regression.json": {"loss_pp": 0}}, "Run step1_to_6_prepare.ipynb, then"),
+        ({"regression.json": {"loss_pp": 0}, "benchmark.json": {"summary": {}}}, "Open step7_latency_stats.ipynb"),
+        ({"regression.json": {"loss_pp": 0}, "benchmark.json": {"summary": {"int8": {}}}}, ""),
+    ],
+)
+def test_step_8_says_first_what_is_missing_and_what_to_do(evidence, told, tmp_path, monkeypatch, capsys):
+    (tmp_path / "evidence").mkdir()
+    for name, record in evidence.items():
+        (tmp_path / "evidence" / name).write_text(json.dumps(record))
+    monkeypatch.chdir(tmp_path)
+    setup = next(c for c in _notebook(LABS, "step8_release")["cells"] if role(c).get("grade_id") == "setup_step8")
+    exec(source_of(setup), {})
+    out = capsys.readouterr().out
+    assert told in out
+    assert out.startswith("STOP: ") == bool(told)
+
+
 # The visible examples, without a kernel
 
 

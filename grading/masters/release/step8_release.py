@@ -37,9 +37,20 @@ def read(name):
 
 
 benchmark, regression_result = read("benchmark.json"), read("regression.json")
-if not (benchmark and benchmark["summary"] and regression_result):
-    print("evidence/ is not complete yet: run step1_to_6_prepare.ipynb, then")
-    print("step7_latency_stats.ipynb to its end.")
+if not (benchmark and regression_result):
+    print("STOP: evidence/ lacks what this step judges. Run step1_to_6_prepare.ipynb, then")
+    print("step7_latency_stats.ipynb to its end, then restart this notebook.")
+elif not benchmark["summary"]:
+    print(
+        "STOP: evidence/benchmark.json has no summary, so your work of step 7 is missing from"
+    )
+    print(
+        "this evidence. Open step7_latency_stats.ipynb, finish latency_stats, run that notebook"
+    )
+    print(
+        "to its end, then restart this one. The cells below run without it, but whoever reads"
+    )
+    print("your release will find the summary missing.")
 
 # %% [markdown]
 # ## What the gate asks
@@ -168,8 +179,9 @@ print(
 # ## Write the decision
 #
 # `release.collect` takes everything that can be computed from the files: hashes, sizes,
-# accuracies, the latencies that your function worked out. Nobody types a number that a
-# computer can check.
+# accuracies, and the latencies, which it counts anew from your raw timings. It does not read
+# your function's summary: a reviewer compares the two. Nobody types a number that a computer
+# can check.
 
 # %% locked="collect_facts" measures=true
 from deep_learning_cases import release
