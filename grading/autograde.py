@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
             "graded": summary.graded,
             "skipped": summary.skipped,
             "failed": summary.failed,
+            "other_inputs": summary.other_inputs,
             "seconds": round(seconds, 2),
         }
         print(json.dumps(value | {"gradebook": str(args.course / "gradebook.db")}))
@@ -66,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
         for student, error in sorted(summary.failed.items()):
             print(f"{student}: not graded: {error}", file=sys.stderr)
         total = summary.graded + len(summary.failed)
-        print(f"{args.assignment}: {summary.graded} of {total} graded in {seconds:.1f} s, {summary.skipped} up to date")
+        before = f"; {summary.other_inputs} had been graded with other hidden inputs" if summary.other_inputs else ""
+        done = f"{summary.graded} of {total} graded in {seconds:.1f} s, {summary.skipped} up to date"
+        print(f"{args.assignment}: {done}{before}")
         if summary.failed:
             print("Those not graded have no automatic score; correct the cause and run the same command again.")
     return 1 if summary.failed else 0

@@ -34,6 +34,11 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"two assignments are named, {args.assignment!r} and {args.named!r}: expected one, or none for all of them"
         )
+    if "" in (args.assignment, args.named):
+        raise InputError(
+            "the assignment's name is empty: expected a name, or no argument for all of them; "
+            "is a variable of the shell not set?"
+        )
     path = args.to or Path(args.course) / f"grades-{args.format}.csv"
     rows = export(args.course, args.format, path, args.assignment or args.named)
     print(f"{rows} rows in {path}")

@@ -1,6 +1,7 @@
 """``python -m grading feedback ASSIGNMENT``: nbgrader's own feedback, safe to open, and its release to students."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ from grading.autograde import COURSE, quiet_nbgrader
 from grading.chosen_names import step_folders
 
 __all__ = ["add_parser", "generate", "release", "run"]
+
+SECRET = "submission_secret.txt"
+NEEDED = (SECRET, "timestamp.txt")
+"""What nbgrader's exchange reads beside the pages of each submission."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -26,8 +31,14 @@ def run(args: argparse.Namespace) -> int:
     pages = generate(args.course, args.assignment, student=args.student, force=args.force)
     print(f"{len(pages)} feedback pages in {Path(args.course).resolve() / 'feedback'}")
     if args.release:
-        release(args.course, args.assignment, student=args.student)
+        left_out = release(args.course, args.assignment, student=args.student)
         print("released: students find them with nbgrader's fetch_feedback")
+        if left_out:
+            print(
+                f"not released: {_some(left_out)}, whose submissions did not come through nbgrader's exchange "
+                f"(no {SECRET}); send those pages another way",
+                file=sys.stderr,
+            )
     return 0
 
 
@@ -56,7 +67,7 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
     except NbGraderException as error:
         written = step_folders(coursedir, coursedir.feedback_directory)
         without = [name for name, folder in folders.items() if _has_no_page(folder, written.get(name))]
-        who = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
+        who = _some(without)
         raise FileError(
             f"feedback is not complete ({f'none for {who}' if who else error}): expected a page a notebook; "
             "grade again, then --force"
@@ -73,18 +84,37 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
     return sorted(page for folder in pages for page in folder.glob("*.html"))
 
 
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def _has_no_page(autograded: Path, pages: Path | None) -> bool:
     return any(autograded.glob("*.ipynb")) and (pages is None or not any(pages.glob("*.html")))
 
 
-def release(course: Path, assignment: str, *, student: str = "*") -> None:
-    """Hand the pages out with nbgrader's ``release_feedback``; InputError with its reason where it refuses."""
+def release(course: Path, assignment: str, *, student: str = "*") -> list[str]:
+    """Hand the pages out with nbgrader's ``release_feedback``; InputError with its reason where it refuses.
+
+    Returns whose pages are left out: nbgrader's own exchange names a page after a secret that came with the submission,
+    and one that was put into the folder by hand has none.
+    """
     course = Path(course).resolve()
     quiet_nbgrader()
     from nbgrader.exchange import ExchangeFactory
+    from nbgrader.exchange.default import ExchangeReleaseFeedback
 
     coursedir, config = _course(course, assignment, student)
     sender = ExchangeFactory(config=config).ReleaseFeedback(coursedir=coursedir, config=config)
+    left_out = []
+    if isinstance(sender, ExchangeReleaseFeedback):
+        folders = step_folders(coursedir, coursedir.feedback_directory)
+        left_out = [n for n, folder in folders.items() if not all((folder / name).is_file() for name in NEEDED)]
+        if len(left_out) == len(folders):
+            raise InputError(
+                f"nbgrader did not release the feedback: expected submissions that came through its exchange, with "
+                f"{SECRET}; none did; send the pages another way"
+            )
+        coursedir.student_id_exclude = ",".join([coursedir.student_id_exclude, *left_out])
     try:
         sender.start()
     except (Exception, SystemExit) as error:
@@ -93,6 +123,7 @@ def release(course: Path, assignment: str, *, student: str = "*") -> None:
             f"nbgrader did not release the feedback ({reason}): expected a writable exchange and submissions that came "
             "through it; check Exchange.root in nbgrader_config.py, or send the pages another way"
         ) from error
+    return left_out
 
 
 def _course(course: Path, assignment: str, student: str) -> tuple[Any, Any]:

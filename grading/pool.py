@@ -9,6 +9,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -64,15 +65,17 @@ class LocalBackend:
     def _start(self) -> concurrent.futures.ProcessPoolExecutor:
         # Spawned, not forked: a worker must not inherit the gradebook's connection or anything else of the recorder.
         context = multiprocessing.get_context("spawn")
-        return concurrent.futures.ProcessPoolExecutor(self.slots, mp_context=context, initializer=_die_with_parent)
+        return concurrent.futures.ProcessPoolExecutor(self.slots, mp_context=context, initializer=_begin_worker)
 
     def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
-        return self._executor.submit(self._task, job)
+        with _interrupts_held():
+            return self._executor.submit(self._task, job)
 
     def warm(self, settings: dict[str, Any]) -> None:
         """Start all processes and their sandboxes now, while the recorder is still importing nbgrader."""
-        for _ in range(self.slots):
-            self._executor.submit(warm, settings)
+        with _interrupts_held():
+            for _ in range(self.slots):
+                self._executor.submit(warm, settings)
 
     def restart(self) -> None:
         self._stop()
@@ -246,6 +249,24 @@ def _outcome(key: str, future: "concurrent.futures.Future[dict[str, Any]]") -> O
     if "error" in answer:
         return Outcome(key, None, answer["error"])
     return Outcome(key, answer["result"])
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C waits while processes start. They inherit that, or it would hit them amid their first imports."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker() -> None:
+    """Ctrl-C at the terminal reaches workers as well: one that has nothing yet to leave tidy leaves without a word."""
+    _die_with_parent()
+    if signal.SIGINT in signal.sigpending():
+        os._exit(130)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _die_with_parent() -> None:

@@ -35,10 +35,14 @@ class Options:
 
 @dataclass
 class Summary:
-    """What a run did: how many were graded, whose grading failed and why, how many were up to date."""
+    """What a run did: how many were graded, whose grading failed and why, how many were up to date.
+
+    ``other_inputs`` is how many of the chosen had been graded with other hidden inputs.
+    """
 
     graded: int = 0
     skipped: int = 0
+    other_inputs: int = 0
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -52,7 +56,7 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
     with spool.locked(), shared(recorder.url):
         run = _Run(recorder, options, spool)
         todo, skipped = run.plan()
-        summary = Summary(skipped=skipped)
+        summary = Summary(skipped=skipped, other_inputs=sum(map(run.has_other_inputs, todo)))
         if backend is None and todo:
             backend = _backend(options, len(todo))
         try:
@@ -79,7 +83,7 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
 
 class _Run:
     def __init__(self, recorder: Recorder, options: Options, spool: Spool) -> None:
-        from grading.fixtures import course_seed
+        from grading.fixtures import course_seed, fingerprint
         from grading.sandbox import Limits
 
         try:
@@ -92,6 +96,7 @@ class _Run:
         self.settings = {"limits": limits, "isolation": options.isolation, "cold": options.cold}
         own = recorder.course / "fixtures.seed"
         self.seed = course_seed(options.seed_file or (own if own.is_file() else None))
+        self.inputs = fingerprint(self.seed)
         self.only = recorder.only
 
     def plan(self) -> tuple[list[str], int]:
@@ -106,19 +111,31 @@ class _Run:
             )
         planned = self.spool.resume() if self.options.resume else None
         if planned is None:
-            todo = [s for s in present if self.recorder.needs_grading(s) or self._unfinished(s)]
+            todo = [s for s in present if self._needs_grading(s)]
             self.spool.begin(todo, {"force": bool(self.recorder.converter.force)})
             return todo, len(present) - len(todo)
-        new = [s for s in present if s not in set(planned) and (self.recorder.needs_grading(s) or self._unfinished(s))]
+        new = [s for s in present if s not in set(planned) and self._needs_grading(s)]
         todo = [s for s in planned if s in set(present) and not self._recorded(s)] + new
         return todo, len(present) - len(todo)
+
+    def _needs_grading(self, student: str) -> bool:
+        return self.recorder.needs_grading(student) or self._unfinished(student) or self.has_other_inputs(student)
+
+    def has_other_inputs(self, student: str) -> bool:
+        """Whether the grades there are of other hidden inputs. Records that do not say so are taken as they are."""
+        result = (self.spool.get(student) or {}).get("result") or {}
+        return result.get("inputs", self.inputs) != self.inputs
 
     def _unfinished(self, student: str) -> bool:
         return self.spool.state(student) in (PENDING, FAILED)
 
     def _recorded(self, student: str) -> bool:
         entry = self.spool.of_this_run(student)
-        return entry is not None and entry["state"] == RECORDED and not self._newer(student)
+        return (
+            entry is not None
+            and entry["state"] == RECORDED
+            and not (self._newer(student) or self.has_other_inputs(student))
+        )
 
     def _newer(self, student: str) -> bool:
         """Whether the student handed in again since that result."""
@@ -140,7 +157,7 @@ class _Run:
             yield from run_all(backend, rest, lambda s: self._job(s, backend.ships_files), _seconds)
 
     def _spooled(self, student: str) -> Json | None:
-        """A result that arrived before the kill, if it is of the very files that are there now."""
+        """A result that arrived before the kill, if it is of the very files and hidden inputs that are there now."""
         entry = self.spool.of_this_run(student)
         if entry is None or entry.get("state") != PENDING:
             return None
@@ -149,7 +166,8 @@ class _Run:
         except DeepLearningCasesError:
             return None
         result: Json = entry["result"]
-        return result if result.get("digest") == staged.digest else None
+        same = result.get("digest") == staged.digest and result.get("inputs") == self.inputs
+        return result if same else None
 
     def finish(self, outcome: Outcome) -> str | None:
         """Spool and record one outcome; the error, in one line, if it has to be voided instead."""
@@ -185,6 +203,9 @@ class _Run:
         before = (self.spool.get(student) or {}).get("result")
         if self.only is not None and before is not None:
             result["others"] = {n: v for n, v in slim(before)["notebooks"].items() if n not in result["notebooks"]}
+            if result["others"]:
+                # One notebook more with the new inputs leaves the submission as a whole with the old ones.
+                result["inputs"] = before.get("inputs", self.inputs)
 
     def _job(self, student: str, ship: bool) -> Json:
         staged = self._stage(student)
@@ -196,6 +217,7 @@ class _Run:
             "skeletons": self.skeletons,
             "only": self.only,
             "seed": self.seed,
+            "inputs": self.inputs,
             "left_out": staged.left_out,
             "digest": staged.digest,
             "settings": self.settings,

@@ -32,8 +32,9 @@ def grade_submission(job: Json, box: Any) -> Json:
     """Grade one staged submission in ``box`` (:func:`grading.sandbox.open_box`).
 
     ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.stage`), "work_folder" (the files a notebook
-    finds beside it; the staged folder if absent), "skeletons", "seed", "left_out", "digest", "only" (notebook names or
-    None)}.  Returns the result described above; a fault of the submission is in the result, never raised.
+    finds beside it; the staged folder if absent), "skeletons", "seed", "inputs" (fingerprint of the hidden ones),
+    "left_out", "digest", "only" (notebook names or None)}.  Returns the result described above; a fault of the
+    submission is in the result, never raised.
     """
     started = time.monotonic()
     evidence = _Evidence(job, box)
@@ -48,6 +49,7 @@ def grade_submission(job: Json, box: Any) -> Json:
         "assignment": job["assignment"],
         "student": job["student"],
         "digest": job.get("digest", ""),
+        "inputs": job.get("inputs", ""),
         "status": "graded",
         "notebooks": notebooks,
         "left_out": job.get("left_out", []),

@@ -17,6 +17,7 @@ from nbformat.v4 import new_markdown_cell
 
 from deep_learning_cases.errors import FileError, InputError
 from grading import class_report, export, feedback
+from grading.cli import main
 from grading.feedback_page import readable
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
 
@@ -184,6 +185,27 @@ def test_release_without_an_exchange_is_one_line(course: Path) -> None:
         feedback.release(course, ASSIGNMENT)
 
 
+def test_a_submission_placed_by_hand_does_not_keep_the_others_from_their_feedback(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "course"
+    shutil.copytree(course, own)
+    exchange = tmp_path / "exchange"
+    exchange.mkdir(mode=0o777)
+    exchange.chmod(0o777)
+    with (own / "nbgrader_config.py").open("a") as config:
+        config.write(f"c.Exchange.root = {str(exchange)!r}\nc.CourseDirectory.course_id = 'course101'\n")
+    for student in ("ada", "ben"):
+        (own / "autograded" / student / ASSIGNMENT / feedback.SECRET).write_text(f"secret of {student}")
+    assert main(["feedback", ASSIGNMENT, "--force", "--release", "--course", str(own)]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1
+    assert "not released: =1+1, blank, cleo, whose" in said.err
+    assert "ada" not in said.err
+    released = list((exchange / "course101" / "feedback").glob("*.html"))
+    assert len(released) == sum(len(list((own / "feedback" / s).rglob("*.html"))) for s in ("ada", "ben"))
+
+
 def test_the_class_report_counts_and_names(course: Path) -> None:
     facts = class_report.collect(course, ASSIGNMENT)
     assert facts.mistakes["stats_p95", "interpolated"] == ["ben", "cleo"] or any(
@@ -237,6 +259,16 @@ def test_canvas_and_moodle_headers_and_scores(course: Path) -> None:
 
 def test_a_name_that_starts_like_a_formula_is_text(course: Path) -> None:
     assert not any(value.startswith("=") for row in rows(course, "csv") for value in row)
+
+
+@pytest.mark.parametrize("unset", [[""], ["--assignment", ""], ["--assignment="]])
+def test_export_of_a_variable_that_is_not_set_writes_nothing(
+    course: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], unset: list[str]
+) -> None:
+    """The whole gradebook is asked for without an argument, and only so."""
+    assert main(["export", *unset, "--course", str(course), "--to", str(tmp_path / "x.csv")]) != 0
+    assert re.fullmatch(r"[^\n]*the assignment's name is empty[^\n]*\n", capsys.readouterr().err)
+    assert not (tmp_path / "x.csv").exists()
 
 
 def test_export_of_an_unknown_assignment_is_one_line(course: Path, tmp_path: Path) -> None:

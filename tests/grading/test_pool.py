@@ -3,8 +3,11 @@
 import concurrent.futures
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from deep_learning_cases.errors import FileError, InputError
 from grading.pool import LocalBackend, Outcome, run_all
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 Future = concurrent.futures.Future[dict[str, Any]]
 
 
@@ -166,3 +170,27 @@ def test_closing_leaves_no_process() -> None:
         assert outcome.result is not None
         with pytest.raises(ProcessLookupError):
             os.kill(outcome.result["pid"], 0)
+
+
+INTERRUPTED = """import time
+from grading.pool import LocalBackend
+backend = LocalBackend(2)
+try:
+    backend.warm({})
+    print("started", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    backend.close()
+"""
+
+
+def test_ctrl_c_while_workers_start_says_nothing() -> None:
+    """A terminal sends it to all processes: those that are still importing must not print where they were."""
+    command = [sys.executable, "-c", INTERRUPTED]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=CHECKOUT, start_new_session=True, **pipes) as run:
+        assert run.stdout.readline() == "started\n"
+        os.killpg(run.pid, signal.SIGINT)
+        _, said = run.communicate(timeout=60)
+    assert said == ""
+    assert run.returncode == 0

@@ -1,5 +1,6 @@
 """A run killed outright at any moment continues without a lost, doubled or half grade."""
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from grading.cli import main
 from grading.spool import RECORDED, Spool
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, grades, hand_in, make_course
 
@@ -122,3 +124,43 @@ def test_a_file_cut_short_by_a_full_disk_counts_as_none(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     assert spool.get("ada") is None
     assert grade(course, force=True).graded == 1
+
+
+def new_inputs(course: Path) -> None:
+    (course / "fixtures.seed").write_text("another-seed-for-the-tests-of-a-class\n")
+
+
+def test_what_was_graded_with_other_hidden_inputs_is_not_up_to_date(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course = make_course(tmp_path)
+    for student in ("ada", "ben"):
+        hand_in(course, student)
+    grade(course)
+    assert grade(course).skipped == 2
+    seed = (course / "fixtures.seed").read_text().strip()
+    records = [path.read_text() for path in course.rglob(".grading.json")]
+    assert len({json.loads(record)["inputs"] for record in records}) == 1
+    assert not any(seed in record for record in records)
+    new_inputs(course)
+    partly = grade(course, student="ada", notebook="stats")
+    assert (partly.graded, partly.other_inputs) == (1, 1)
+    assert grade(course, student="ada").graded == 1, "its other notebook was still of the old inputs"
+    summary = grade(course)
+    assert (summary.graded, summary.skipped, summary.other_inputs) == (1, 1, 1)
+    assert grade(course).skipped == 2
+    (course / "fixtures.seed").write_text(seed + "\n")
+    assert main(["autograde", ASSIGNMENT, "--course", str(course), "--jobs", "1"]) == 0
+    assert "0 up to date; 2 had been graded with other hidden inputs\n" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_resumed_run_does_not_mix_two_seeds(graded_once: Path, tmp_path: Path) -> None:
+    course = tmp_path / "course"
+    shutil.copytree(graded_once, course)
+    assert killed(course, "spooled", 2) == -signal.SIGKILL
+    new_inputs(course)
+    backend = FakeBackend()
+    assert grade(course, backend, resume=True).failed == {}
+    assert sorted(backend.graded) == STUDENTS
+    assert grade(course).skipped == len(STUDENTS)
