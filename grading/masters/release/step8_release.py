@@ -41,15 +41,9 @@ if not (benchmark and regression_result):
     print("STOP: evidence/ lacks what this step judges. Run step1_to_6_prepare.ipynb, then")
     print("step7_latency_stats.ipynb to its end, then restart this notebook.")
 elif not benchmark["summary"]:
-    print(
-        "STOP: evidence/benchmark.json has no summary, so your work of step 7 is missing from"
-    )
-    print(
-        "this evidence. Open step7_latency_stats.ipynb, finish latency_stats, run that notebook"
-    )
-    print(
-        "to its end, then restart this one. The cells below run without it, but whoever reads"
-    )
+    print("STOP: evidence/benchmark.json has no summary: your work of step 7 is missing here.")
+    print("Open step7_latency_stats.ipynb, finish latency_stats, run that notebook to its")
+    print("end, then restart this one. The cells below run without it, but whoever checks")
     print("your release will find the summary missing.")
 
 # %% [markdown]
