@@ -2,9 +2,13 @@
 
 import base64
 import binascii
+import html
+import re
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
-__all__ = ["KINDS", "MAX_IMAGE_BYTES", "clean_attachments", "still_picture"]
+__all__ = ["KINDS", "MAX_IMAGE_BYTES", "as_markdown", "clean_attachments", "replace_pasted", "still_picture"]
 
 MAX_IMAGE_BYTES = 4 * 1024 * 1024
 MAX_CELL_BYTES = 8 * 1024 * 1024
@@ -13,6 +17,9 @@ MAX_NAME = 200
 
 _SIGNATURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 KINDS = tuple(_SIGNATURES)
+
+_IMAGE = re.compile(r"<img\b([^<>]*)>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""\b(src|alt)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 
 
 def still_picture(kind: str, value: Any) -> str | None:
@@ -44,3 +51,21 @@ def clean_attachments(attachments: Any) -> dict[str, dict[str, str]]:
                 room -= len(picture)
                 break
     return kept
+
+
+def replace_pasted(source: str, show: Callable[[str, str], str]) -> str:
+    """``source`` with ``show(label, address)`` for each HTML tag of a pasted picture: Jupyter resizes by one."""
+
+    def replaced(tag: re.Match[str]) -> str:
+        given = {name.lower(): html.unescape(value.strip("\"'")) for name, value in _ATTRIBUTE.findall(tag[1])}
+        address = given.get("src", "").strip()
+        return show(given.get("alt", ""), address) if address.lower().startswith("attachment:") else tag[0]
+
+    return _IMAGE.sub(replaced, source)
+
+
+def as_markdown(label: str, address: str) -> str:
+    """The short form of a pasted picture."""
+    label = re.sub(r"[\[\]\\`<>\s]+", " ", label).strip()
+    # A name may be encoded already, and may hold what would end the address.
+    return f"![{label}]({quote(address, safe=':%')})"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
-from grading.pictures import KINDS, clean_attachments, still_picture
+from grading.pictures import KINDS, as_markdown, clean_attachments, replace_pasted, still_picture
 
 __all__ = ["clean_html", "clean_outputs", "inert_markdown", "is_active_file", "markdown_to_html"]
 
@@ -100,6 +100,7 @@ def inert_markdown(source: str) -> str:
     A tag needs a letter, a slash, ``!`` or ``?`` right behind ``<``: a space in between leaves a text that reads the
     same, in prose, in code and in mathematics, whatever a renderer takes for which.
     """
+    source = replace_pasted(source, as_markdown)
     source = re.sub(r"<(https?://[^\s<>\"']+)>", r"\1", source)
     source = re.sub(r"<(?=[A-Za-z/!?])", "< ", source)
     source = _MATHJAX.sub(lambda _: "\\ ", source)
@@ -121,11 +122,17 @@ def markdown_to_html(source: str, attachments: Any = None) -> str:
     class Renderer(IPythonRenderer):
         """nbconvert gives up a whole page for an attachment that it does not find, and embeds one of any kind."""
 
+        def block_html(self, html: str) -> str:
+            return str(super().block_html(replace_pasted(html, self.image)))
+
+        def inline_html(self, html: str) -> str:
+            return str(super().inline_html(replace_pasted(html, self.image)))
+
         def image(self, text: str, url: str, title: str | None = None) -> str:
             if not url.lower().startswith("attachment:"):
                 return str(super().image(text, url, title))
             label = html.escape(html.unescape(re.sub(r"<[^>]*>", "", text)))
-            name = url[11:] if url[11:] in pictures else unquote(url[11:])
+            name = url[11:] if url[11:] in pictures or url[11:] in shown else unquote(url[11:])
             for kind, picture in pictures.pop(name, {}).items():
                 shown.add(name)
                 return f'<img alt="{label}" src="data:{kind};base64,{picture}">'

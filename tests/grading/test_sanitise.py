@@ -174,6 +174,36 @@ def test_a_pasted_picture_is_shown_once(name: str) -> None:
     assert "shown above" in page
 
 
+def test_a_picture_whose_name_looks_encoded_is_shown_once_as_well() -> None:
+    link = "![plot](attachment:a%20b.png)"
+    page = markdown_to_html(f"{link}\n\nand {link}", {"a%20b.png": {"image/png": PNG}})
+    assert page.count("<img") == 1
+    assert "(picture plot: shown above)" in page
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '<img src="attachment:two%20words.png" width="300"/>',
+        "<IMG width=300 alt='my plot' src='attachment:two words.png'>",
+        '<div align="center">\n<img alt="a [b](c) `d" src="attachment:two%20words.png">\n</div>',
+    ],
+)
+def test_a_picture_that_was_resized_in_jupyter_is_shown(tag: str) -> None:
+    """Jupyter turns it from Markdown into HTML; the stored notebook, made inert, shows it as well."""
+    attachments = {"two words.png": {"image/png": PNG}}
+    for source in (tag, inert_markdown(tag)):
+        page = markdown_to_html(f"before\n\n{source}\n\nafter", attachments)
+        assert page.count(f'src="data:image/png;base64,{PNG}"') == 1
+        assert "attachment:" not in page
+        assert "img" not in page.replace("<img", "")
+
+
+@pytest.mark.parametrize("tag", ['<img src="https://example.org/x.png">', "<img src=x onerror=alert(1)>", "<img>"])
+def test_other_pictures_in_html_stay_text(tag: str) -> None:
+    assert inert_markdown(tag).startswith("< img")
+
+
 def test_pasted_pictures_are_bounded_and_what_they_say() -> None:
     jpeg = base64.b64encode(b"\xff\xd8\xff" + b"x" * 100).decode()
     assert clean_attachments({"a": {"image/jpeg": jpeg}, "b": {"image/png": jpeg}}) == {"a": {"image/jpeg": jpeg}}
