@@ -170,8 +170,20 @@ def test_a_full_disk_is_one_line_and_the_old_files_stay(command, evidence, monke
     assert {path.name: path.read_bytes() for path in evidence.iterdir()} == before
 
 
+class NotInstalled:
+    """An import system in which this package is not there; None in ``sys.modules`` would trip others who look there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name.partition(".")[0] == self.name:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def test_without_pytorch_building_says_how_to_install_it_and_measuring_works(evidence, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [NotInstalled("torch"), *sys.meta_path])
     assert cli.main(["build", str(evidence)]) == 3
     assert "pip install" in one_line(capsys)
     assert cli.main(["bench", str(evidence), "--json"]) == 0
