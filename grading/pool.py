@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MissingDependencyError
-from grading.work import warm, work
+from grading.work import close, warm, work
 
 __all__ = ["Backend", "DaskBackend", "LocalBackend", "Outcome", "run_all"]
 
@@ -262,11 +262,16 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _begin_worker() -> None:
-    """Ctrl-C at the terminal reaches workers as well: one that has nothing yet to leave tidy leaves without a word."""
+    """Ctrl-C at the terminal reaches workers as well: they close their sandbox and leave without a word."""
     _die_with_parent()
-    if signal.SIGINT in signal.sigpending():
-        os._exit(130)
+    signal.signal(signal.SIGINT, _leave)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _leave(*_: Any) -> None:
+    # No exception: whatever it would meet (a queue, an import) would print it.
+    close()
+    os._exit(130)
 
 
 def _die_with_parent() -> None:

@@ -184,12 +184,14 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_while_workers_start_says_nothing() -> None:
+@pytest.mark.parametrize("seconds", [0, 0.03, 0.06, 0.1, 0.3])
+def test_ctrl_c_while_workers_start_says_nothing(seconds: float) -> None:
     """A terminal sends it to all processes: those that are still importing must not print where they were."""
     command = [sys.executable, "-c", INTERRUPTED]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=CHECKOUT, start_new_session=True, **pipes) as run:
         assert run.stdout.readline() == "started\n"
+        time.sleep(seconds)
         os.killpg(run.pid, signal.SIGINT)
         _, said = run.communicate(timeout=60)
     assert said == ""
