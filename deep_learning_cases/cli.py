@@ -40,8 +40,10 @@ def _run(words: "Sequence[str]", interrupts: "_Interrupts") -> int:
         from deep_learning_cases import command_line
 
         interrupts.raise_from_now_on()
-        code = command_line.run(words)
-        sys.stdout.flush()
+        try:
+            code = command_line.run(words)
+        finally:
+            sys.stdout.flush()  # also what --help prints, which ends in a SystemExit: from here on Ctrl-C just ends all
         interrupts.raising = False
         return code
     except KeyboardInterrupt:

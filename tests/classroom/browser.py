@@ -192,7 +192,10 @@ class Person:
 
     def picture_of_output(self, text: str, name: str) -> None:
         """Scroll to the output of a cell and photograph it."""
-        self.cell(text).locator(".jp-OutputArea").first.scroll_into_view_if_needed()
+        output = self.cell(text).locator(".jp-OutputArea").first
+        output.scroll_into_view_if_needed()
+        time.sleep(0.3)  # a picture takes its room after it is drawn
+        (output.locator("img").or_(output)).last.evaluate("shown => shown.scrollIntoView({block: 'center'})")
         time.sleep(0.3)
         self.photograph(name)
 

@@ -407,8 +407,9 @@ def test_other_kinds_run_and_ask_as_well(kind: str) -> None:
     assert not folder.exists()
 
 
-TEMPORARY = """import os, subprocess, tempfile
-before = os.listdir(tempfile.gettempdir())
+TEMPORARY = """import os, subprocess, sys, tempfile
+# A checkout in /tmp is laid over the wall's own /tmp, read-only: the way to its Python is nothing left behind.
+before = [name for name in os.listdir(tempfile.gettempdir()) if name not in sys.prefix.split("/")[2:3]]
 with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w", delete=False) as file:
     file.write("left behind")
 shell = subprocess.run("mktemp", shell=True, capture_output=True, text=True).stdout.strip()

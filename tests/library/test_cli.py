@@ -294,9 +294,9 @@ def test_ctrl_c_while_python_ends_is_no_traceback():
         "sys.argv = ['dlcases', '--version']\n"
         "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\nsys.exit(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2]
-    )
+    root = Path(__file__).resolve().parents[2]
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # what is printed has to be out by then without its help
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "dlcases 0.1.0\n", "")
 
 
