@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError
-from grading.skeleton import NAMESPACE
+from grading.skeleton import NAMESPACE, role_of
 
 __all__ = ["LABS", "imports_before"]
 
@@ -23,7 +23,7 @@ def imports_before(cell: str, labs: Path = LABS) -> str:
     """
     for path in sorted(labs.glob("*/*.ipynb")):
         cells = _cells(path)
-        names = [_role(each).get("grade_id") for each in cells]
+        names = [role_of(each).get("grade_id") for each in cells]
         if cell in names:
             return "\n".join(line for each in cells[: names.index(cell)] if _provided(each) for line in _imports(each))
     raise FileError(
@@ -45,14 +45,9 @@ def _cells(path: Path) -> list[Json]:
 
 def _provided(cell: Json) -> bool:
     measures = cell["metadata"].get(NAMESPACE, {}).get("measures")
-    return bool(cell["cell_type"] == "code" and _role(cell).get("locked") and not measures)
+    return bool(cell["cell_type"] == "code" and role_of(cell).get("locked") and not measures)
 
 
 def _imports(cell: Json) -> list[str]:
     statements = ast.parse("".join(cell["source"])).body
     return [ast.unparse(each) for each in statements if isinstance(each, ast.Import | ast.ImportFrom)]
-
-
-def _role(cell: Json) -> Json:
-    role: Json = cell["metadata"].get("nbgrader") or {}
-    return role

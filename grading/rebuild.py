@@ -13,6 +13,7 @@ from typing import Any
 from deep_learning_cases.errors import EvidenceError
 from grading.pictures import clean_attachments
 from grading.quick_imports import leave_out_format_checker
+from grading.skeleton import role_of
 
 __all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "parse_notebook", "rebuild"]
 
@@ -67,7 +68,7 @@ def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[s
         cell = copy.deepcopy(original)
         theirs = matched.get(position)
         if theirs is None:
-            if _role(original):
+            if role_of(original):
                 notes.append(_note("deleted", original, "was missing and is back"))
         else:
             _compare(original, theirs, notes)
@@ -77,7 +78,7 @@ def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[s
             cell["outputs"], cell["execution_count"] = [], None
         result["cells"].append(cell)
         behind = extras.get(position, [])
-        if theirs is not None and not _role(original) and theirs["source"] != original["source"]:
+        if theirs is not None and not role_of(original) and theirs["source"] != original["source"]:
             # A provided cell that nobody locked: what the student made of it is the student's own cell, after ours.
             behind = [theirs, *behind]
         own = list(_own(behind, count))
@@ -136,7 +137,7 @@ def _extras(ours: list[Cell], theirs: list[Cell], taken: dict[int, int]) -> dict
 def _position(ours: list[Cell], cell: Cell, by_name: bool) -> int | None:
     """Where a submitted cell belongs: by its nbgrader name, or else by the id Jupyter gave it."""
     for position, original in enumerate(ours):
-        name = _role(original).get("grade_id")
+        name = role_of(original).get("grade_id")
         if by_name and name is not None and cell["grade_id"] == name:
             return position
         if not by_name and cell["id"] is not None and cell["id"] == original["id"]:
@@ -145,7 +146,7 @@ def _position(ours: list[Cell], cell: Cell, by_name: bool) -> int | None:
 
 
 def _compare(original: Cell, theirs: Cell, notes: list[Note]) -> None:
-    role = _role(original)
+    role = role_of(original)
     if theirs["cell_type"] != original["cell_type"]:
         notes.append(_note("retyped", original, f"was {theirs['cell_type']}, is {original['cell_type']} again"))
     if theirs["tags"]:
@@ -228,17 +229,12 @@ def _upgraded(notebook: dict[str, Any], name: str) -> dict[str, Any]:
     return upgraded
 
 
-def _role(cell: Cell) -> dict[str, Any]:
-    role: dict[str, Any] = cell.get("metadata", {}).get("nbgrader") or {}
-    return role
-
-
 def _is_solution(cell: Cell) -> bool:
-    return bool(_role(cell).get("solution"))
+    return bool(role_of(cell).get("solution"))
 
 
 def _note(kind: str, cell: Cell, message: str) -> Note:
-    name = _role(cell).get("grade_id") or cell["id"]
+    name = role_of(cell).get("grade_id") or cell["id"]
     return {"kind": kind, "cell": name, "message": f"cell {name} {message}"}
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError
 from grading.autograde import quiet_nbgrader
+from grading.skeleton import role_of
 
 __all__ = ["STUDENTS", "Student", "add_parser", "build_class", "hand_in", "honest_evidence", "run"]
 
@@ -195,11 +196,11 @@ def hand_in(course: Path, student: Student, measured: Path | None) -> Path:
 
 def _solve(notebook: Json, source: Json, answer: str) -> None:
     """The instructor's solutions everywhere but in ``latency_stats``, which is the student's own."""
-    solved = {_id(cell): cell["source"] for cell in source["cells"] if _role(cell).get("solution")}
+    solved = {_id(cell): cell["source"] for cell in source["cells"] if role_of(cell).get("solution")}
     for cell in notebook["cells"]:
         if _id(cell) == "latency_stats":
             cell["source"] = answer
-        elif _id(cell) in solved and _role(cell).get("solution"):
+        elif _id(cell) in solved and role_of(cell).get("solution"):
             text = solved[_id(cell)]
             lines = (text if isinstance(text, str) else "".join(text)).split("\n")
             cell["source"] = "\n".join(line for line in lines if " SOLUTION" not in line)
@@ -237,13 +238,8 @@ def _table(facts: Any) -> str:
     return "\n".join(lines)
 
 
-def _role(cell: Json) -> Json:
-    role: Json = cell["metadata"].get("nbgrader") or {}
-    return role
-
-
 def _id(cell: Json) -> str:
-    return str(_role(cell).get("grade_id", ""))
+    return str(role_of(cell).get("grade_id", ""))
 
 
 _CONFIG = """# nbgrader's configuration of the sample course.

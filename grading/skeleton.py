@@ -12,7 +12,7 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 
-__all__ = ["NAMESPACE", "grade_cells", "is_automatic", "load_skeletons", "runs", "skeleton_of"]
+__all__ = ["NAMESPACE", "grade_cells", "is_automatic", "load_skeletons", "role_of", "runs", "skeleton_of"]
 
 NAMESPACE = "deep_learning_cases"
 """Key of our own metadata, in cells ({"measures": true}) and in notebooks ({"graded_run": false})."""
@@ -61,15 +61,15 @@ def skeleton_of(path: Path, config: Any = None) -> dict[str, Any]:
 def grade_cells(skeleton: dict[str, Any]) -> dict[str, float]:
     """``{grade_id: points}`` of all graded cells, in order."""
     return {
-        _role(cell)["grade_id"]: float(_role(cell)["points"])
+        role_of(cell)["grade_id"]: float(role_of(cell)["points"])
         for cell in skeleton["cells"]
-        if _role(cell).get("grade") or _role(cell).get("task")
+        if role_of(cell).get("grade") or role_of(cell).get("task")
     }
 
 
 def is_automatic(cell: dict[str, Any]) -> bool:
     """Whether a cell is graded by a machine: a test, not a written or free answer, not a task."""
-    role = _role(cell)
+    role = role_of(cell)
     return bool(role.get("grade")) and not role.get("solution") and cell["cell_type"] == "code"
 
 
@@ -78,7 +78,8 @@ def runs(skeleton: dict[str, Any]) -> bool:
     return skeleton["metadata"].get(NAMESPACE, {}).get("graded_run", True) is not False
 
 
-def _role(cell: dict[str, Any]) -> dict[str, Any]:
+def role_of(cell: dict[str, Any]) -> dict[str, Any]:
+    """What the cell is to nbgrader; empty for one that is nothing to it."""
     role: dict[str, Any] = cell.get("metadata", {}).get("nbgrader") or {}
     return role
 
