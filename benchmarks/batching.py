@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from deep_learning_cases import files, machine
 from deep_learning_cases.arrivals import Floats
 from deep_learning_cases.batching import (
     Constant,
@@ -40,6 +39,7 @@ from deep_learning_cases.batching import (
     simulate,
     summarise,
 )
+from deep_learning_cases.ground import files, machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "batching.json"
 SLOW_FACTOR, LEAST_PER_SECOND = 20.0, 1_000_000.0

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from deep_learning_cases import files, stats
+from deep_learning_cases import stats
+from deep_learning_cases.ground import files
 
 RESULT = Path(__file__).resolve().parent / "results" / "false_alarm.json"
 NOISE_PERCENT = (0, 1, 2, 5)

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases import artefacts, conv, files, fresh_process, machine, network, timing
+from deep_learning_cases import artefacts, conv, fresh_process, network, timing
+from deep_learning_cases.ground import files, machine
 from deep_learning_cases.numpy_network import MULTIPLICATIONS, PlannedNetwork
 
 RESULT = Path(__file__).resolve().parent / "results" / "forward.json"

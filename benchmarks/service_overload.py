@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 
 from benchmarks import _deep_model
-from deep_learning_cases import files, load, load_report, load_starts, machine, service_process
+from deep_learning_cases import load, load_report, load_starts, service_process
+from deep_learning_cases.ground import files, machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_overload.json"
 MEMORY_LIMIT_BYTES = 200_000_000

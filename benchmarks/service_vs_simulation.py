@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import _deep_model
-from deep_learning_cases import batching, files, load, load_report, load_starts, machine, service_process
+from deep_learning_cases import batching, load, load_report, load_starts, service_process
+from deep_learning_cases.ground import files, machine
 from deep_learning_cases.load import Fate
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_vs_simulation.json"

@@ -8,6 +8,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself takes longer to import than all the rest of what the command line starts with
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 __version__ = "0.1.0"
@@ -17,53 +18,74 @@ __version__ = "0.1.0"
 # looks at this variable when it is imported; a value that is already set stays.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-_MODULES = (
-    "artefacts",
-    "batching",
-    "bench",
-    "cases",
-    "cifar",
-    "comparison",
-    "conv",
-    "data",
-    "doctor",
-    "engines",
-    "errors",
-    "files",
-    "lab",
-    "load",
-    "machine",
-    "network",
-    "noise",
-    "pack",
-    "plots",
-    "preparation",
-    "quantization",
-    "regression",
-    "release",
-    "report",
-    "schemas",
-    "service",
-    "stats",
-    "subjects",
-    "timing",
-    "torch_quantization",
-)
+_PLACES = {
+    "artefacts": "artefacts",
+    "batching": "batching",
+    "batching_plots": "batching_plots",
+    "bench": "bench",
+    "boundaries": "boundaries",
+    "cases": "cases",
+    "cifar": "cifar",
+    "claims_record": "claims_record",
+    "comparison": "comparison",
+    "comparison_plots": "comparison_plots",
+    "comparison_trial": "comparison_trial",
+    "conv": "conv",
+    "data": "data",
+    "doctor": "doctor",
+    "engines": "engines",
+    "errors": "errors",
+    "files": "ground.files",
+    "fresh_starts": "fresh_starts",
+    "lab": "lab",
+    "latency_case": "cases:latency_case",
+    "latency_engine": "latency_engine",
+    "load": "load",
+    "load_latency_case": "cases:load_latency_case",
+    "machine": "ground.machine",
+    "network": "network",
+    "noise": "noise",
+    "notebook_figures": "notebook_figures",
+    "pack": "pack",
+    "plots": "plots",
+    "policy_record": "policy_record",
+    "preparation": "preparation",
+    "quantization": "quantization",
+    "regression": "regression",
+    "release": "release",
+    "report": "report",
+    "schemas": "ground.schemas",
+    "service": "service",
+    "stats": "stats",
+    "subjects": "subjects",
+    "timing": "timing",
+    "torch_quantization": "torch_quantization",
+    "trial": "trial",
+}
+"""What users type after ``from deep_learning_cases import`` -> the module that holds it, or ``module:name``."""
 
-_NAMES: dict[str, str] = {"latency_case": "cases", "load_latency_case": "cases"}
-"""Public name -> module that holds it."""
-
-__all__ = ["__version__", *_MODULES, *_NAMES]  # noqa: PLE0604
+__all__ = ["__version__", *_PLACES]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> "Any":
-    import importlib
+def lazily(places: "Mapping[str, str]") -> "Callable[[str], Any]":
+    """A module's ``__getattr__`` that imports a name when it is first used.
 
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _NAMES:
-        return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    ``places`` maps each name to a module of this package, or to ``module:name`` for something inside one.
+    """
+
+    def get(name: str) -> "Any":
+        if name not in places:
+            raise AttributeError(f"deep_learning_cases has no attribute {name!r} here: expected one of {list(places)}")
+        from importlib import import_module
+
+        module, _, inside = places[name].partition(":")
+        found = import_module(f"{__name__}.{module}")
+        return getattr(found, inside) if inside else found
+
+    return get
+
+
+__getattr__ = lazily(_PLACES)
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import positive, whole
 
 __all__ = [
     "BLOCK",
@@ -24,8 +25,6 @@ __all__ = [
     "Trace",
     "arrival_times_s",
     "generator",
-    "positive",
-    "whole",
 ]
 
 Floats = NDArray[np.float64]
@@ -34,24 +33,6 @@ BLOCK = 1 << 13
 """Requests made at once: few enough that a block with its lists stays in the processor's cache."""
 
 ARRIVAL_STREAM, SERVICE_STREAM = 0, 1
-
-
-def positive(value: object, what: str, *, zero: bool = False) -> float:
-    """``value`` as a finite float above 0 (or at least 0 with ``zero``); InputError otherwise."""
-    expected = f"a finite number {'of at least' if zero else 'above'} 0"
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise InputError(f"{what} is {value!r}: expected {expected}")
-    number = float(value)
-    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise InputError(f"{what} is {number:g}: expected {expected}")
-    return number
-
-
-def whole(value: object, what: str, least: int = 1) -> int:
-    """``value`` as an int of at least ``least``; InputError otherwise (True and 8.0 are not whole numbers)."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what} is {value!r}: expected a whole number of at least {least}")
-    return int(value)
 
 
 def generator(seed: int, stream: int) -> np.random.Generator:

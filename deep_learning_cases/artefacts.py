@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import conv, data, files
+from deep_learning_cases import conv, data
 from deep_learning_cases.errors import EvidenceError, InputError, ModelError
+from deep_learning_cases.ground import files
 
 __all__ = [
     "BENCHMARK",

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deep_learning_cases import batching, files
-from deep_learning_cases.arrivals import Arrivals, Bursts, Poisson, Regular, whole
+from deep_learning_cases import batching
+from deep_learning_cases.arrivals import Arrivals, Bursts, Poisson, Regular
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_times import Constant, Exponential, Linear, Measured, Mix, ServiceTime
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deep_learning_cases.arrivals import Arrivals, Poisson, arrival_times_s
 from deep_learning_cases.batching import Objective
 from deep_learning_cases.errors import InputError, MissingDependencyError
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, plain_log
+from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, plain_log
 from deep_learning_cases.queue_simulation import load, simulate
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_times import ServiceTime

@@ -12,11 +12,10 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import commands, files, fresh_process, machine, out_folder, stats, timing
+from deep_learning_cases import fresh_process, stats, timing
 from deep_learning_cases.bench_record import (
     BOUNDARY,
     INPUT,
@@ -31,6 +30,9 @@ from deep_learning_cases.bench_record import (
     summary_of,
 )
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
+from deep_learning_cases.ground import command_line as commands
+from deep_learning_cases.ground import files, machine, out_folder
+from deep_learning_cases.ground.progress import Progress, progress_steps
 
 __all__ = [
     "BOUNDARY",
@@ -45,7 +47,6 @@ __all__ = [
     "summary_of",
 ]
 
-Progress = Callable[[int, int, str], object]
 
 FILE, DATA = "benchmark.json", "data.npz"
 DEFAULT_MODELS = {
@@ -277,26 +278,6 @@ def _turns(order: list[list[str]]) -> Iterator[tuple[int, int, str]]:
     for round_number, names in enumerate(order, 1):
         for position, name in enumerate(names, 1):
             yield round_number, position, name
-
-
-@contextmanager
-def progress_steps(callback: Progress | None, total: int) -> Iterator[Callable[[int, str], object]]:
-    if callback is not None:
-        yield lambda done, name: callback(done, total, name)
-        return
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield lambda *_: None
-        return
-    with tqdm(total=total, desc="measuring", unit="process", disable=None, file=sys.stderr, leave=False) as bar:
-
-        def show(done: int, name: str) -> None:
-            bar.set_postfix_str(name, refresh=False)
-            bar.update(done - bar.n)
-            bar.refresh()
-
-        yield show
 
 
 def _utc_now() -> str:

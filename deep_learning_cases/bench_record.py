@@ -77,7 +77,7 @@ def problem_of(answer: Record, job: Record) -> str | None:
 def check_record(record: Any, path: str) -> None:
     """Refuse what is not a benchmark record; the whole schema where its validator is installed (the kit has none)."""
     try:
-        from deep_learning_cases import schemas
+        from deep_learning_cases.ground import schemas
 
         # A spoilt summary is no reason to measure again: it is about to be replaced.
         bare = record | {"summary": {}} if isinstance(record, dict) else record

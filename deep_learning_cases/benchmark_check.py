@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from deep_learning_cases import artefacts, bench_record, timing
-from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, RELINK, ROUNDING, finding, judge
-from deep_learning_cases.evidence import Evidence, Finding, summary_of
-from deep_learning_cases.expectation import (
+from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, RELINK, finding, judge
+from deep_learning_cases.evidence import Evidence, summary_of
+from deep_learning_cases.ground.expectation import (
     COUNT,
     NOT_NEGATIVE,
     OBJECT,
     POSITIVE,
+    ROUNDING,
     TEXT,
     TIME,
     Close,
@@ -20,6 +21,7 @@ from deep_learning_cases.expectation import (
     look,
     unknown,
 )
+from deep_learning_cases.ground.handed_in import Finding
 
 __all__ = ["BATCH_SIZES", "benchmark_findings", "benchmark_tree", "shared_processes", "summary_tree"]
 

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import bench, images, latency_engine, latency_record, timing
+from deep_learning_cases import images, latency_engine, latency_record, timing
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.progress import Progress, progress_steps
+from deep_learning_cases.ground.threads import blas_threads
 
 __all__ = ["POOL", "PREPROCESSING", "prepare", "preprocessing", "series"]
 
@@ -44,7 +46,7 @@ def preprocessing(
     device: str = "cpu",
     seconds: float | None = None,
     clock: timing.Clock = time.perf_counter_ns,
-    progress: bench.Progress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Time decoding, resizing, normalising and the forward pass together, batch size by batch size.
 
@@ -58,9 +60,9 @@ def preprocessing(
     pool = [images.photo(width, image_format, seed + number) for number in range(POOL)]
     results: dict[int, Row] = {}
     with (
-        latency_engine.blas_threads(threads),
+        blas_threads(threads),
         latency_engine.opened(engine, model, seed, threads, device) as measured,
-        bench.progress_steps(progress, len(batches)) as step,
+        progress_steps(progress, len(batches)) as step,
     ):
 
         def call(encoded: list[bytes]) -> None:

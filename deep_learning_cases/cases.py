@@ -14,8 +14,11 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, data, files, latency_engine, latency_record, machine, out_folder, schemas, timing
+from deep_learning_cases import data, latency_engine, latency_record, timing
 from deep_learning_cases.errors import FileError, InputError, MeasurementError
+from deep_learning_cases.ground import files, machine, out_folder, schemas
+from deep_learning_cases.ground.progress import Progress, progress_steps
+from deep_learning_cases.ground.threads import blas_threads
 
 __all__ = [
     "BOUNDARY",
@@ -64,7 +67,7 @@ def latency_case(
     device: str = "cpu",
     artifact: str | Path | None = None,
     clock: timing.Clock = time.perf_counter_ns,
-    progress: bench.Progress | None = None,
+    progress: Progress | None = None,
 ) -> LatencyCase:
     """Time the forward pass of a small convolutional network, batch size by batch size.
 
@@ -101,9 +104,9 @@ def latency_case(
     rows: dict[int, dict[str, Any]] = {}
     distinct: dict[int, int] = {}
     with (
-        latency_engine.blas_threads(threads) as blas,
+        blas_threads(threads) as blas,
         latency_engine.opened(engine, model, seed, threads, device) as measured,
-        bench.progress_steps(progress, len(sizes)) as step,
+        progress_steps(progress, len(sizes)) as step,
     ):
         for done, size in enumerate(sizes):
             step(done, f"batch {size}")

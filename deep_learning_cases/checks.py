@@ -7,17 +7,17 @@ finding with its own JSON pointer.  What cannot be recomputed accepts no value, 
 from collections.abc import Callable
 from typing import Any
 
-from deep_learning_cases import artefacts, schemas
-from deep_learning_cases.evidence import Evidence, Finding
-from deep_learning_cases.expectation import compare, one_line
+from deep_learning_cases import artefacts
+from deep_learning_cases.evidence import Evidence
+from deep_learning_cases.ground import schemas
+from deep_learning_cases.ground.expectation import compare, one_line
+from deep_learning_cases.ground.handed_in import Finding
 
-__all__ = ["BASELINE", "CANDIDATE", "FREE", "MODELS", "REDO", "RELINK", "ROUNDING", "bounded", "finding", "judge"]
+__all__ = ["BASELINE", "CANDIDATE", "FREE", "MODELS", "REDO", "RELINK", "bounded", "finding", "judge"]
 
 BASELINE, CANDIDATE = "fp32", "int8"
 MODELS = {BASELINE: artefacts.FP32, CANDIDATE: artefacts.INT8}
 
-ROUNDING = 1e-9
-"""Sums of the same numbers in another order differ by this much at most (300 samples, double precision: 1e-13)."""
 
 FREE = {
     artefacts.BENCHMARK: {

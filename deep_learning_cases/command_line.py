@@ -5,7 +5,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from deep_learning_cases import __version__, commands, release_cli
+from deep_learning_cases import __version__, release_cli
+from deep_learning_cases.ground import command_line as commands
 
 __all__ = ["OTHER_LABS", "run"]
 

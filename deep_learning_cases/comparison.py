@@ -15,24 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import (
-    files,
-    fresh_process,
-    int8_kernels,
-    machine,
-    out_folder,
-    predictions,
-    runners,
-    schemas,
-    torch_quantization,
-    variants,
-)
+from deep_learning_cases import fresh_process, int8_kernels, predictions, runners, torch_quantization, variants
 from deep_learning_cases.comparison_claims import claims_of
 from deep_learning_cases.comparison_plan import Plan
 from deep_learning_cases.comparison_record import CAVEATS, SCHEMA, busy, started, utc_now
 from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
 from deep_learning_cases.comparison_trial import COMMAND_CODE
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
+from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.network import compiler_cache
 from deep_learning_cases.subjects import Subject
 from deep_learning_cases.variants import VARIANTS

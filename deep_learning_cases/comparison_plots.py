@@ -8,7 +8,7 @@ from typing import Any
 
 from deep_learning_cases.comparison_summary import merged_samples
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
+from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
 
 __all__ = ["class_changes", "distributions", "pictures", "size_against_speed"]
 

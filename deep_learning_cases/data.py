@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import files
 from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.ground import files
 
 __all__ = [
     "CALIBRATION_IMAGES",

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import artefacts, conv, data, files, machine, noise, timing
+from deep_learning_cases import artefacts, conv, data, noise, timing
 from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.ground import files, machine
 
 __all__ = ["examine", "findings", "lines", "random_model"]
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import files
 from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError
+from deep_learning_cases.ground import files
 
 __all__ = ["ENGINES", "Engine", "NumPyEngine", "OnnxRuntimeEngine", "PyTorchEngine", "open_engine"]
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from deep_learning_cases import errors, files, machine
+import deep_learning_cases
+from deep_learning_cases import errors
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, MeasurementError
+from deep_learning_cases.ground import files, machine
 
 __all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "child_environment", "run_fresh"]
 
@@ -58,7 +60,7 @@ def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | No
 
 def child_environment(threads: int) -> dict[str, str]:
     """This process's variables with every thread setting at ``threads`` and this library importable."""
-    library = str(Path(__file__).resolve().parent.parent)
+    library = str(Path(deep_learning_cases.__path__[0]).resolve().parent)
     inherited = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([library, inherited] if inherited else [library])
     return os.environ | dict.fromkeys(machine.THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": path}

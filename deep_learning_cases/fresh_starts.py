@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, fresh_process, latency_engine, machine
+from deep_learning_cases import fresh_process, latency_engine
 from deep_learning_cases.cases import MAX_BATCH
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground import machine
+from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.latency_record import STAGES
 
 __all__ = ["COLD", "MEMORY", "STAGES", "cold", "largest_batch", "memory"]
@@ -44,7 +46,7 @@ def cold(
     device: str = "cpu",
     timeout_s: float = 120.0,
     launch: Launch | None = None,
-    progress: bench.Progress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """``starts`` cold starts of each batch size, each a fresh process, the batch sizes in turn.
 
@@ -56,7 +58,7 @@ def cold(
     turns = [size for number in range(starts) for size in (batches if number % 2 == 0 else [*reversed(batches)])]
     with (
         latency_engine.model_file(engine, model, seed) as (path, _),
-        bench.progress_steps(progress, len(turns)) as step,
+        progress_steps(progress, len(turns)) as step,
     ):
         for done, size in enumerate(turns):
             step(done, f"cold start, batch {size}")
@@ -84,7 +86,7 @@ def memory(
     device: str = "cpu",
     timeout_s: float = 120.0,
     launch: Launch | None = None,
-    progress: bench.Progress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Peak memory of each batch size, each in a fresh process; under a limit, whether it fits and what would.
 
@@ -95,7 +97,7 @@ def memory(
     _check_limit(limit_bytes)
     with (
         latency_engine.model_file(engine, model, seed) as (path, _),
-        bench.progress_steps(progress, len(batches)) as step,
+        progress_steps(progress, len(batches)) as step,
     ):
 
         def probe(size: int) -> Row:

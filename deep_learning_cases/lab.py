@@ -11,8 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import files
+import deep_learning_cases
 from deep_learning_cases.errors import EvidenceError, FileError, MissingDependencyError
+from deep_learning_cases.ground import files
 
 __all__ = ["command", "lines", "notebooks_folder", "prepare", "start"]
 
@@ -23,7 +24,7 @@ ISSUED = ".issued.json"
 def notebooks_folder() -> Path:
     """``labs/`` of the checkout this library runs from, or of the image it was installed in; FileError without any."""
     places = (
-        Path(__file__).resolve().parent.parent / "labs",
+        Path(deep_learning_cases.__path__[0]).resolve().parent / "labs",
         Path(sys.prefix) / "share" / "deep_learning_cases" / "labs",
     )
     for folder in places:

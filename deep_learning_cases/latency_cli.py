@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep_learning_cases import out_folder
 from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
+from deep_learning_cases.ground import out_folder
 
 if TYPE_CHECKING:
     from deep_learning_cases.cases import LatencyCase
-    from deep_learning_cases.figures import Picture
+    from deep_learning_cases.ground.figures import Picture
 
 __all__ = ["add_arguments", "command"]
 
@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Run ``dlcases latency``; returns the exit code, raises one of the library's failures for anything unusable."""
-    from deep_learning_cases import cases, files, latency_record, latency_view
+    from deep_learning_cases import cases, latency_record, latency_view
+    from deep_learning_cases.ground import files
 
     asked = _boundaries(arguments.boundary)
     sizes = cases.check_batches(_whole_numbers("--batches", arguments.batches))

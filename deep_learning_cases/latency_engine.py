@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, conv, data, engines, files, network
+from deep_learning_cases import artefacts, conv, data, engines, network
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.ground import files
 
-__all__ = ["Measured", "blas_threads", "draw_inputs", "model_file", "opened", "seeded_weights"]
+__all__ = ["Measured", "draw_inputs", "model_file", "opened", "seeded_weights"]
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """Prepared inputs of one batch size; beyond it the calls take fewer distinct batches in turn."""
@@ -148,19 +149,3 @@ def draw_inputs(batch_size: int, calls: int, seed: int, fresh: bool) -> list[NDA
     rng = np.random.default_rng((seed, batch_size))
     shape = (batch_size, *data.IMAGE_SHAPE)
     return [data.normalise(rng.integers(0, 17, shape, np.uint8)) for _ in range(count)]
-
-
-@contextmanager
-def blas_threads(threads: int) -> Iterator[list[dict[str, Any]] | None]:
-    """Hold NumPy's linear algebra to ``threads`` threads; yields what is in force, None where that cannot be seen.
-
-    BLAS reads its environment variables once, when NumPy is imported, which in a notebook was long ago.
-    """
-    try:
-        import threadpoolctl  # scikit-learn brings it
-    except ImportError:
-        yield None
-        return
-    with threadpoolctl.threadpool_limits(threads, user_api="blas"):
-        found = [pool for pool in threadpoolctl.threadpool_info() if pool.get("user_api") == "blas"]
-        yield [{"library": str(pool["internal_api"]), "threads": int(pool["num_threads"])} for pool in found]

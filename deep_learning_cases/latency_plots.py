@@ -7,7 +7,7 @@ import statistics
 from typing import Any
 
 from deep_learning_cases import stats
-from deep_learning_cases.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
+from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
 
 __all__ = ["cold_and_warm", "cost", "distribution", "memory"]
 

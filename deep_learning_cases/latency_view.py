@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from deep_learning_cases import latency_plots, stats
-from deep_learning_cases.figures import INK
+from deep_learning_cases.ground.figures import INK
 
 __all__ = ["boundary_name", "facts", "histogram", "html", "report", "table"]
 

@@ -18,13 +18,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from deep_learning_cases import bench, images, latency_engine, latency_record, service, service_process
-from deep_learning_cases.arrivals import (
-    Floats,
-    positive,
-    whole,
-)
+from deep_learning_cases import images, latency_engine, latency_record, service, service_process
+from deep_learning_cases.arrivals import Floats
 from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.ground.arguments import positive, whole
+from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.load_client import Client, Reply, Target, event_loop, target
 from deep_learning_cases.load_starts import MAX_REQUESTS, MAX_SECONDS
 from deep_learning_cases.predictor import PARTS
@@ -238,7 +236,7 @@ def measure_service(
     seed: int = 1729,
     threads: int = 1,
     device: str = "cpu",
-    progress: bench.Progress | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Time a real service over HTTP, batch size by batch size: so many requests at once, until the last answer.
 
@@ -252,7 +250,7 @@ def measure_service(
     bodies = make_bodies(width, image_format, seed, 8)
     results: dict[int, dict[str, Any]] = {}
     parts: dict[str, dict[str, float]] = {}
-    with bench.progress_steps(progress, len(batches)) as step:
+    with progress_steps(progress, len(batches)) as step:
         for done, size in enumerate(batches):
             step(done, f"service, batch {size}")
             policy = service.Policy(size, 5.0, size)

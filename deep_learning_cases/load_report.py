@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from deep_learning_cases import machine, schemas, stats
+from deep_learning_cases import stats
+from deep_learning_cases.ground import machine, schemas
 from deep_learning_cases.load import Fate
 from deep_learning_cases.predictor import PARTS
 

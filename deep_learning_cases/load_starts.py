@@ -3,19 +3,10 @@
 import math
 from pathlib import Path
 
-from deep_learning_cases import files
-from deep_learning_cases.arrivals import (
-    Arrivals,
-    Bursts,
-    Floats,
-    Poisson,
-    Regular,
-    Trace,
-    arrival_times_s,
-    positive,
-    whole,
-)
+from deep_learning_cases.arrivals import Arrivals, Bursts, Floats, Poisson, Regular, Trace, arrival_times_s
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import positive, whole
 
 __all__ = ["MAX_REQUESTS", "MAX_SECONDS", "intended_starts_s"]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from deep_learning_cases import bench, stats
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.progress import Progress
 
 __all__ = ["lines", "measure", "reading"]
 
@@ -25,7 +26,7 @@ def measure(
     model: str = "fp32",
     confidence: float = 0.95,
     timeout_s: float = 120.0,
-    progress: bench.Progress | None = None,
+    progress: Progress | None = None,
     **settings: Any,
 ) -> dict[str, Any]:
     """Time ``model`` of an evidence folder under two names, ``trials`` times ``rounds`` rounds; writes nothing.

@@ -9,17 +9,19 @@ import json
 import tempfile
 from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from deep_learning_cases import __version__, archive, artefacts, files, release, report
+from deep_learning_cases import __version__, artefacts, release, report
 from deep_learning_cases.checks import MODELS
 from deep_learning_cases.errors import EvidenceError, FileError
-from deep_learning_cases.evidence import FILES, Evidence, Finding, parse, read_regular
-from deep_learning_cases.expectation import compare, look, one_line
+from deep_learning_cases.evidence import FILES, Evidence
+from deep_learning_cases.ground import archive, files
+from deep_learning_cases.ground.expectation import compare, look, one_line
+from deep_learning_cases.ground.handed_in import Finding, parse, read_regular
 from deep_learning_cases.target_measure import DATA_FOLDER, MANIFEST
 
-__all__ = ["check_zip", "kit_modules", "pack", "target_kit"]
+__all__ = ["check_zip", "kit_files", "pack", "target_kit"]
 
 SCHEMA = "deep-learning-cases/package/1"
 _MANIFEST = "manifest.json"
@@ -68,7 +70,7 @@ def target_kit(folder: str | Path, out: str | Path | None = None) -> Path:
             kind = FileError if name in evidence.absent else EvidenceError
             raise kind(f"{folder / name} cannot go into a kit: {problem}; build the folder again (dlcases build)")
     members = {f"{_KIT}/{DATA_FOLDER}/{name}": evidence.contents[name] for name in names}
-    members |= {f"{_KIT}/deep_learning_cases/{name}.py": _module(name) for name in kit_modules()}
+    members |= {f"{_KIT}/deep_learning_cases/{name}": _source(name) for name in kit_files()}
     members[f"{_KIT}/measure.py"] = _MEASURE.encode()
     members[f"{_KIT}/README.txt"] = _KIT_README.encode()
     members[f"{_KIT}/{MANIFEST}"] = _json({"files": {name: evidence.record(name) for name in names}})
@@ -97,32 +99,37 @@ def check_zip(path: str | Path) -> list[Finding]:
         return found + release.check(scratch)
 
 
-def kit_modules() -> list[str]:
-    """The library's modules that the target's program imports when it is loaded, found in their source."""
-    wanted, found = ["target_measure", "trial"], {"__init__"}
+def kit_files() -> list[str]:
+    """Paths inside the library of all that the target's program imports when it is loaded, found in the sources."""
+    wanted, found = ["target_measure.py", "trial.py"], set()
     while wanted:
         name = wanted.pop()
         if name not in found:
-            found.add(name)
-            wanted += _imported(_module(name))
+            found |= {name, *(f"{folder}/__init__.py".removeprefix("./") for folder in PurePosixPath(name).parents)}
+            wanted += _imported(_source(name))
     return sorted(found)
 
 
 def _imported(source: bytes) -> Iterator[str]:
     """Modules of this library in the import statements at the top level; those inside functions are optional there."""
     for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and node.module == "deep_learning_cases":
-            yield from (alias.name for alias in node.names if not alias.name.startswith("__"))
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deep_learning_cases."):
-            yield str(node.module).split(".")[1]
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "deep_learning_cases":
+            room = str(node.module).split(".")[1:]
+            for place in (room, *([*room, alias.name] for alias in node.names)):
+                if place and _library_folder().joinpath(*place).with_suffix(".py").is_file():
+                    yield f"{'/'.join(place)}.py"
 
 
-def _module(name: str) -> bytes:
-    return resources.files("deep_learning_cases").joinpath(f"{name}.py").read_bytes()
+def _source(name: str) -> bytes:
+    return (_library_folder() / name).read_bytes()
+
+
+def _library_folder() -> Path:
+    return Path(str(resources.files("deep_learning_cases")))
 
 
 def _library() -> Iterator[tuple[str, bytes]]:
-    root = Path(str(resources.files("deep_learning_cases")))
+    root = _library_folder()
     for path in sorted(root.rglob("*")):
         if path.is_file() and path.suffix in (".py", ".json", ".css"):
             yield path.relative_to(root).as_posix(), path.read_bytes()
@@ -215,7 +222,7 @@ python reproduce.py again NEW_FOLDER   train, quantize, measure and judge anew, 
 
 import hashlib
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "library"))
@@ -264,7 +271,7 @@ _MEASURE = '''\
 
 import os
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 if sys.version_info < (3, 11):
     sys.exit("measure: this is Python %d.%d: expected 3.11 or newer; install one" % sys.version_info[:2])

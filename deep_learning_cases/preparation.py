@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, data, engines, files, network, out_folder, quantization
+from deep_learning_cases import artefacts, data, engines, network, quantization
 from deep_learning_cases.errors import ModelError
+from deep_learning_cases.ground import files, out_folder
 
 __all__ = ["LARGEST_LOGIT_DIFFERENCE", "build"]
 

@@ -7,8 +7,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deep_learning_cases.arrivals import ARRIVAL_STREAM, SERVICE_STREAM, Arrivals, Floats, Trace, generator, whole
+from deep_learning_cases.arrivals import ARRIVAL_STREAM, SERVICE_STREAM, Arrivals, Floats, Trace, generator
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.queue_summary import Collector, Summary, warm_up_requests
 from deep_learning_cases.queueing import Batches, Ints, Policy, run
 from deep_learning_cases.service_times import ServiceTime

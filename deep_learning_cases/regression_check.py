@@ -3,11 +3,12 @@
 from typing import Any
 
 from deep_learning_cases import artefacts
-from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, RELINK, ROUNDING, finding, judge
+from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, RELINK, finding, judge
 from deep_learning_cases.errors import EvidenceError
-from deep_learning_cases.evidence import Evidence, Finding, attempt
-from deep_learning_cases.expectation import (
+from deep_learning_cases.evidence import Evidence
+from deep_learning_cases.ground.expectation import (
     OBJECT,
+    ROUNDING,
     TEXT,
     TIME,
     Close,
@@ -17,6 +18,7 @@ from deep_learning_cases.expectation import (
     look,
     unknown,
 )
+from deep_learning_cases.ground.handed_in import Finding, attempt
 
 __all__ = ["loss_rule", "regression_findings", "weights_findings"]
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import commands, out_folder
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.ground import command_line as commands
+from deep_learning_cases.ground import out_folder
 
 __all__ = ["add_commands", "existing"]
 
@@ -47,7 +48,8 @@ def existing(folder: Path) -> Path:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import artefacts, data, files, release
+    from deep_learning_cases import artefacts, data, release
+    from deep_learning_cases.ground import files
 
     folder: Path = arguments.folder
     data.check_seed(arguments.seed)
@@ -89,7 +91,8 @@ def _stages(folder: Path, seed: int, tell: Callable[..., None] | None) -> dict[s
 
 def _decide(folder: Path) -> dict[str, Any]:
     """Write the library's own release.json; one with somebody's claims is kept."""
-    from deep_learning_cases import artefacts, files, release
+    from deep_learning_cases import artefacts, release
+    from deep_learning_cases.ground import files
 
     record = release.make(folder)
     out_folder.keep(folder / artefacts.RELEASE, files.json_bytes(record))
@@ -98,7 +101,8 @@ def _decide(folder: Path) -> dict[str, Any]:
 
 
 def _print_summary(folder: Path, record: dict[str, Any]) -> None:
-    from deep_learning_cases import artefacts, files
+    from deep_learning_cases import artefacts
+    from deep_learning_cases.ground import files
 
     benchmark = files.read_json(folder / artefacts.BENCHMARK)
     print("model  batch     p50 us     p95 us   images/s   bytes  accuracy  peak memory")

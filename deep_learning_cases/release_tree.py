@@ -6,9 +6,9 @@ from typing import Any
 
 from deep_learning_cases import artefacts
 from deep_learning_cases.benchmark_check import BATCH_SIZES, summary_tree
-from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, ROUNDING
+from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS
 from deep_learning_cases.evidence import Evidence
-from deep_learning_cases.expectation import Close, Rule, is_number, look, unknown
+from deep_learning_cases.ground.expectation import ROUNDING, Close, Rule, is_number, look, unknown
 from deep_learning_cases.regression_check import loss_rule
 
 __all__ = ["SCHEMA", "TOPICS", "counted_tree", "not_claimed_rule", "settled"]

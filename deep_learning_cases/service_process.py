@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from deep_learning_cases import engines, fresh_process, latency_engine, service
+from deep_learning_cases import engines, fresh_process, service
 from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.predictor import Limits
 from deep_learning_cases.queueing import Policy
 
@@ -66,7 +67,7 @@ def serve(
     """Load the model and serve it here until a signal or ``stop``; see :func:`service.run_until_stopped`."""
     policy, limits = settings.policy, settings.limits
     engine = engines.open_engine(settings.model, settings.engine, settings.threads, settings.device)
-    with latency_engine.blas_threads(settings.threads):
+    with blas_threads(settings.threads):
         return service.run_until_stopped(engine.run, policy, limits, host=host, port=port, announce=announce, stop=stop)
 
 

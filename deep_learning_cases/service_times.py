@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from deep_learning_cases import files
-from deep_learning_cases.arrivals import Floats, positive, whole
+from deep_learning_cases.arrivals import Floats
 from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import positive, whole
 
 __all__ = ["Constant", "Exponential", "Linear", "Measured", "Mix", "ServiceTime", "read_measured"]
 

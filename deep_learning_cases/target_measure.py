@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, bench_record, commands, files, out_folder, stats
+from deep_learning_cases import bench, bench_record, stats
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, EvidenceError, InputError
+from deep_learning_cases.ground import command_line as commands
+from deep_learning_cases.ground import files, out_folder
 
 __all__ = ["MANIFEST", "SCHEMA", "TARGET", "main", "measure_target"]
 

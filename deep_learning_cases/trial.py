@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from deep_learning_cases import data, engines, machine, timing
+from deep_learning_cases import data, engines, timing
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
+from deep_learning_cases.ground import machine
 
 __all__ = ["main", "run_job"]
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import files, pt2e, quantization, torch_quantization
+from deep_learning_cases import pt2e, quantization, torch_quantization
 from deep_learning_cases.errors import InputError, MissingDependencyError
+from deep_learning_cases.ground import files
 from deep_learning_cases.network import import_torch
 from deep_learning_cases.subjects import Subject
 

@@ -134,7 +134,7 @@ def _early_backend(course: Path, assignment: str, settings: dict[str, Any]) -> A
     done = 0 if again else len(students_with(course / "autograded", (assignment,)))
     if submissions - done < 2:
         return None
-    from deep_learning_cases.machine import usable_cores
+    from deep_learning_cases.ground.machine import usable_cores
     from grading.pool import LocalBackend
     from grading.sandbox.limits import Limits
 

@@ -20,7 +20,7 @@ from typing import Any
 import nbformat
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.files import write_bytes
+from deep_learning_cases.ground.files import write_bytes
 from grading.masters_format import read_master
 
 __all__ = ["COURSE", "LABS", "MASTERS", "assignments", "build", "build_labs", "differences", "generate", "write_source"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.files import write_bytes
+from deep_learning_cases.ground.files import write_bytes
 from grading import report_page as page
 from grading.autograde import COURSE, quiet_nbgrader
 from grading.spool import FAILED, Spool

@@ -11,8 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from deep_learning_cases.commands import Parser
 from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.ground.command_line import Parser
 
 __all__ = ["COMMANDS", "main"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
-from deep_learning_cases.files import parse_json
+from deep_learning_cases.ground.files import parse_json
 from grading.flags import Flag
 from grading.items import EVIDENCE_ITEMS, ItemResult
 from grading.stage import read_file

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.files import write_bytes
+from deep_learning_cases.ground.files import write_bytes
 from grading.autograde import COURSE, quiet_nbgrader
 
 __all__ = ["FORMATS", "add_parser", "export", "run", "scores_of"]

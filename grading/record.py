@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.files import write_bytes
+from deep_learning_cases.ground.files import write_bytes
 from grading.chosen_names import chosen, step_folders
 from grading.gradebook import transaction
 from grading.sanitise import is_active_file

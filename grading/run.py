@@ -273,7 +273,7 @@ def _seconds(job: Json) -> float:
 def _backend(options: Options, submissions: int) -> Backend:
     if options.scheduler:
         return DaskBackend(options.scheduler)
-    from deep_learning_cases.machine import usable_cores
+    from deep_learning_cases.ground.machine import usable_cores
 
     return LocalBackend(max(1, min(options.jobs or usable_cores(), submissions)))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.files import write_bytes
+from deep_learning_cases.ground.files import write_bytes
 
 __all__ = ["FAILED", "PENDING", "RECORDED", "Spool", "slim"]
 

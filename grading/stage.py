@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.out_folder import EARLIER
+from deep_learning_cases.ground.out_folder import EARLIER
 
 __all__ = ["StageLimits", "Staged", "read_file", "stage", "unpack"]
 

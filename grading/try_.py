@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
-from deep_learning_cases.files import read_bytes
+from deep_learning_cases.ground.files import read_bytes
 from grading import fixtures, one_box, stats_checks
 from grading.flags import Flag
 from grading.items import ItemResult, as_json

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from deep_learning_cases.files import write_json
+from deep_learning_cases.ground.files import write_json
 
 __all__ = ["CHECKOUT", "Machine", "clear", "left_behind", "prepare_environment", "reserved", "unfit", "unprepared"]
 

@@ -60,7 +60,7 @@ def _change(folder: Path, name: str, *path, value) -> None:
 
 def _relink(folder: Path) -> None:
     """Bind the claims to the record as it is now, as somebody would who repairs the hash."""
-    from deep_learning_cases.files import sha256_file
+    from deep_learning_cases.ground.files import sha256_file
 
     _change(folder, "claims.json", "record", "sha256", value=sha256_file(folder / "quantization.json"))
 

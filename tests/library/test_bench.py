@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import artefacts, bench, conv, data, files, fresh_process, machine, schemas, stats, trial
+from deep_learning_cases import artefacts, bench, conv, data, fresh_process, stats, trial
 from deep_learning_cases.errors import (
     EvidenceError,
     FileError,
@@ -23,6 +23,7 @@ from deep_learning_cases.errors import (
     MissingDependencyError,
     ModelError,
 )
+from deep_learning_cases.ground import files, machine, schemas
 
 
 @pytest.fixture(scope="session")
@@ -346,8 +347,10 @@ def test_measuring_needs_neither_the_schema_validator_nor_the_progress_bar():
 
 
 NEEDED = (
-    "__init__", "errors", "commands", "out_folder", "files", "machine", "data", "engines", "timing", "trial",
-    "distributions", "stats", "bench_record", "fresh_process", "bench",
+    "__init__", "errors", "bench", "data", "engines", "timing", "trial",
+    "distributions", "stats", "bench_record", "fresh_process",
+    "ground/__init__", "ground/arguments", "ground/command_line", "ground/files", "ground/machine",
+    "ground/out_folder", "ground/progress",
 )  # fmt: skip
 """All of the library that measuring takes; a module more is a module more to carry to a target machine."""
 
@@ -356,8 +359,9 @@ def test_a_few_modules_measure_with_numpy_and_onnx_runtime_alone(folder, tmp_pat
     library = tmp_path / "kit" / "deep_learning_cases"
     library.mkdir(parents=True)
     for name in NEEDED:
-        source = Path(bench.__file__).parent / f"{name}.py"
-        (library / source.name).write_bytes(source.read_bytes())
+        copy = library / f"{name}.py"
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes((Path(bench.__file__).parent / f"{name}.py").read_bytes())
     # Python imports this by itself at start, in both processes.
     (library.parent / "sitecustomize.py").write_text(
         "import sys\n"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks import bench_overhead, false_alarm
-from deep_learning_cases import files
+from deep_learning_cases.ground import files
 
 
 def test_pooling_cries_wolf_where_rounds_do_not():

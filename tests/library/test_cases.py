@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import deep_learning_cases
-from deep_learning_cases import cases, latency_engine, latency_record, latency_view, schemas, stats
+from deep_learning_cases import cases, latency_engine, latency_record, latency_view, stats
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError
+from deep_learning_cases.ground import schemas
+from deep_learning_cases.ground.threads import blas_threads
 
 
 class FakeDevice:
@@ -204,7 +206,7 @@ def test_an_int8_model_is_called_that(random_models):
 
 
 def test_blas_is_held_to_the_threads_asked_for():
-    with latency_engine.blas_threads(1) as found:
+    with blas_threads(1) as found:
         assert found is None or all(pool["threads"] == 1 for pool in found)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from deep_learning_cases import artefacts, release
 from deep_learning_cases.errors import EvidenceError, FileError
-from deep_learning_cases.evidence import MAX_NODES
+from deep_learning_cases.ground.handed_in import MAX_NODES
 
 JSON_FILES = (artefacts.BENCHMARK, artefacts.REGRESSION, artefacts.RELEASE)
 ALL_OF = {

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import bench, cli, files, preparation, regression, release, report
+from deep_learning_cases import bench, cli, preparation, regression, release, report
+from deep_learning_cases.ground import files
 
 ON_A_FOLDER = ["regress", "bench", "release", "check", "report", "pack"]
 

@@ -17,11 +17,9 @@ from deep_learning_cases import (  # noqa: E402
     comparison_record,
     comparison_summary,
     comparison_trial,
-    files,
     onnx_export,
     predictions,
     runners,
-    schemas,
     subjects,
     torch_quantization,
     variants,
@@ -33,6 +31,7 @@ from deep_learning_cases.errors import (  # noqa: E402
     MissingDependencyError,
     ModelError,
 )
+from deep_learning_cases.ground import files, schemas  # noqa: E402
 from deep_learning_cases.quantize_cli import lines  # noqa: E402
 
 SEED = 1729

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from deep_learning_cases import files
 from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.ground import files
 
 
 @pytest.mark.parametrize(

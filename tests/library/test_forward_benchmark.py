@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from benchmarks import forward
-from deep_learning_cases import files
+from deep_learning_cases.ground import files
 
 
 def test_the_table_is_written_with_every_engine(tmp_path, monkeypatch, capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import machine
+from deep_learning_cases.ground import machine
 
 
 def put(root, path, text):

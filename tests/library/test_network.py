@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import artefacts, conv, data, files, network
+from deep_learning_cases import artefacts, conv, data, network
 from deep_learning_cases.errors import InputError, MissingDependencyError
+from deep_learning_cases.ground import files
 
 torch = pytest.importorskip("torch")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from deep_learning_cases import notebook_figures
-from deep_learning_cases.figures import panels
+from deep_learning_cases.ground.figures import panels
 
 WORDS = 'the p95 is < 40 us & "int8" is above it'
 

@@ -11,15 +11,12 @@ from pathlib import Path
 import pytest
 
 from deep_learning_cases import (
-    archive,
     bench,
     cases,
     cli,
     comparison,
-    files,
     latency_cli,
     network,
-    out_folder,
     pack,
     preparation,
     release,
@@ -28,13 +25,14 @@ from deep_learning_cases import (
     target_measure,
 )
 from deep_learning_cases.errors import FileError
+from deep_learning_cases.ground import archive, files, out_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 
 HOLD = """
 import sys
 from pathlib import Path
-from deep_learning_cases import out_folder
+from deep_learning_cases.ground import out_folder
 with out_folder.taken(Path(sys.argv[1])):
     print("taken", flush=True)
     sys.stdin.read()

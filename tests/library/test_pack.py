@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import archive, artefacts, files, pack, release, report, report_facts
+from deep_learning_cases import artefacts, pack, release, report, report_facts
 from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.ground import archive, files
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_a_package_holds_everything_and_verifies(package, evidence):
         assert members[f"evidence/{name}"] == (evidence / name).read_bytes()
     assert "notebooks/step7.ipynb" in members
     assert {"reproduce.py", "conditions.json", "manifest.json", "README.txt", "requirements.txt"} <= set(members)
-    assert "library/deep_learning_cases/schemas/release-1.json" in members
+    assert "library/deep_learning_cases/ground/schemas/release-1.json" in members
     assert not [name for name in members if "hidden" in name or "linked" in name or "pycache" in name]
     assert json.loads(members["conditions.json"])["protocol"]["rounds"] == 3
     assert pack.check_zip(package) == []
@@ -239,7 +240,7 @@ def run_kit(kit: Path, tmp_path: Path, *arguments: str) -> subprocess.CompletedP
 
 
 def test_the_kit_holds_what_it_imports_and_no_more(kit):
-    modules = {path.stem for path in (kit / "deep_learning_cases").glob("*.py")}
+    modules = {path.stem for path in (kit / "deep_learning_cases").rglob("*.py")}
     assert {"bench", "stats", "trial", "target_measure"} <= modules
     assert not modules & {"release", "report", "plots", "cli", "network", "quantization", "schemas", "artefacts"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from deep_learning_cases import artefacts, plots, release, report
 from deep_learning_cases.errors import EvidenceError, FileError
-from deep_learning_cases.expectation import compare
+from deep_learning_cases.ground.expectation import compare
 
 
 @pytest.fixture

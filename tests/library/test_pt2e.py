@@ -8,7 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchao", reason="needs the extra pt2e: pip install 'deep_learning_cases[pt2e]'")
 
-from deep_learning_cases import comparison, files, pt2e, schemas, subjects, variants  # noqa: E402
+from deep_learning_cases import comparison, pt2e, subjects, variants  # noqa: E402
+from deep_learning_cases.ground import files, schemas  # noqa: E402
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from deep_learning_cases import cifar, comparison, files, quantize_cli, schemas
+from deep_learning_cases import cifar, comparison, quantize_cli
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, FileError, InputError
+from deep_learning_cases.ground import files, schemas
 
 _spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))
 tiny = importlib.util.module_from_spec(_spec)

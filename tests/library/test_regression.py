@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep_learning_cases import artefacts, engines, files, regression, schemas
+from deep_learning_cases import artefacts, engines, regression
 from deep_learning_cases.errors import (
     DeepLearningCasesError,
     EvidenceError,
@@ -19,6 +19,7 @@ from deep_learning_cases.errors import (
     MeasurementError,
     ModelError,
 )
+from deep_learning_cases.ground import files, schemas
 
 
 def one_hot(classes):

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from deep_learning_cases import schemas
 from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.ground import schemas
 
 
 @pytest.mark.parametrize("name", schemas.NAMES)
@@ -76,5 +76,5 @@ def test_messages_stay_one_short_line(record):
 
 
 def test_importing_the_package_of_schemas_does_not_import_jsonschema():
-    code = "import sys, deep_learning_cases.schemas; sys.exit('jsonschema' in sys.modules)"
+    code = "import sys, deep_learning_cases.ground.schemas; sys.exit('jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

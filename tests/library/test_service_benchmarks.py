@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks import _deep_model, service_overload, service_vs_simulation
-from deep_learning_cases import batching, engines, files
+from deep_learning_cases import batching, engines
+from deep_learning_cases.ground import files
 from deep_learning_cases.load import Fate
 
 

@@ -12,11 +12,14 @@ from datetime import datetime
 from typing import Any
 
 __all__ = [
-    "COUNT", "NOT_NEGATIVE", "OBJECT", "POSITIVE", "TEXT", "TIME",
+    "COUNT", "NOT_NEGATIVE", "OBJECT", "POSITIVE", "ROUNDING", "TEXT", "TIME",
     "Close", "Digest", "Maybe", "Rule",
     "compare", "is_number", "look", "one_line", "shown", "unknown",
 ]  # fmt: skip
 
+
+ROUNDING = 1e-9
+"""Sums of the same numbers in another order differ by this much at most (300 samples, double precision: 1e-13)."""
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|\+00:00)", re.ASCII)
 

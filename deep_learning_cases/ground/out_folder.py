@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import files
 from deep_learning_cases.errors import FileError
+from deep_learning_cases.ground import files
 
 __all__ = ["EARLIER", "check_room", "keep", "made", "taken"]
 

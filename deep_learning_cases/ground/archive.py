@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from deep_learning_cases import files
 from deep_learning_cases.errors import EvidenceError
+from deep_learning_cases.ground import files
 
 __all__ = ["MAX_MEMBERS", "MAX_UNPACKED_BYTES", "MAX_ZIP_BYTES", "is_plain", "read_zip", "zip_bytes"]
 
