@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from deep_learning_cases import engines
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import engines
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_process import Settings
 

@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases import artefacts, conv, fresh_process, network, timing
+from deep_learning_cases import fresh_process, timing
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.numpy_network import MULTIPLICATIONS, PlannedNetwork
+from deep_learning_cases.models import artefacts, conv, network
+from deep_learning_cases.models.numpy_network import MULTIPLICATIONS, PlannedNetwork
 
 RESULT = Path(__file__).resolve().parent / "results" / "forward.json"
 OURS, EAGER, COMPILED, ORT, PLAIN = "NumPy, planned", "PyTorch eager", "torch.compile", "ONNX Runtime", "NumPy, im2col"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from deep_learning_cases import artefacts, bench_record, timing
-from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, RELINK, finding, judge
+from deep_learning_cases import bench_record, timing
+from deep_learning_cases.checks import RELINK, finding, judge
 from deep_learning_cases.evidence import Evidence, summary_of
 from deep_learning_cases.ground.expectation import (
     COUNT,
@@ -22,6 +22,8 @@ from deep_learning_cases.ground.expectation import (
     unknown,
 )
 from deep_learning_cases.ground.handed_in import Finding
+from deep_learning_cases.models import artefacts
+from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
 
 __all__ = ["BATCH_SIZES", "benchmark_findings", "benchmark_tree", "shared_processes", "summary_tree"]
 

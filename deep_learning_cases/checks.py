@@ -7,16 +7,13 @@ finding with its own JSON pointer.  What cannot be recomputed accepts no value, 
 from collections.abc import Callable
 from typing import Any
 
-from deep_learning_cases import artefacts
 from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground import schemas
 from deep_learning_cases.ground.expectation import compare, one_line
 from deep_learning_cases.ground.handed_in import Finding
+from deep_learning_cases.models import artefacts
 
-__all__ = ["BASELINE", "CANDIDATE", "FREE", "MODELS", "REDO", "RELINK", "bounded", "finding", "judge"]
-
-BASELINE, CANDIDATE = "fp32", "int8"
-MODELS = {BASELINE: artefacts.FP32, CANDIDATE: artefacts.INT8}
+__all__ = ["FREE", "REDO", "RELINK", "bounded", "finding", "judge"]
 
 
 FREE = {

@@ -23,7 +23,7 @@ from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_
 from deep_learning_cases.comparison_trial import COMMAND_CODE
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
-from deep_learning_cases.network import compiler_cache
+from deep_learning_cases.models.network import compiler_cache
 from deep_learning_cases.subjects import Subject
 from deep_learning_cases.variants import VARIANTS
 

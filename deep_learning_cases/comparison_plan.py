@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from deep_learning_cases import torch_quantization, variants
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.network import import_torch
 from deep_learning_cases.variants import VARIANTS
 
 __all__ = ["BATCH_SIZES", "Plan"]

@@ -8,7 +8,7 @@ from deep_learning_cases import timing
 from deep_learning_cases.comparison_plan import Plan
 from deep_learning_cases.comparison_trial import TRACED_CALLS
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.network import import_torch
 from deep_learning_cases.subjects import Subject
 
 __all__ = ["CAVEATS", "SCHEMA", "busy", "started", "utc_now"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.data import IMAGE_SHAPE
 from deep_learning_cases.errors import InputError, MissingDependencyError
+from deep_learning_cases.models.data import IMAGE_SHAPE
 
 __all__ = ["FORMATS", "MAX_PIXELS", "decode", "import_pillow", "photo", "to_input"]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deep_learning_cases.errors import MeasurementError
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.network import import_torch
 
 __all__ = ["count", "refuse_other"]
 

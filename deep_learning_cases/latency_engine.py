@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, conv, data, engines, network
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import artefacts, conv, data, engines, network
 
 __all__ = ["Measured", "draw_inputs", "model_file", "opened", "seeded_weights"]
 

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep_learning_cases import data
 from deep_learning_cases.errors import INTERRUPTED, FileError, InputError
 from deep_learning_cases.ground import command_line as commands
 from deep_learning_cases.ground import files, machine, out_folder
+from deep_learning_cases.models import data
 
 if TYPE_CHECKING:
     from deep_learning_cases.arrivals import Floats

@@ -12,13 +12,14 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from deep_learning_cases import __version__, artefacts, release, report
-from deep_learning_cases.checks import MODELS
+from deep_learning_cases import __version__, release, report
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.evidence import FILES, Evidence
 from deep_learning_cases.ground import archive, files
 from deep_learning_cases.ground.expectation import compare, look, one_line
 from deep_learning_cases.ground.handed_in import Finding, parse, read_regular
+from deep_learning_cases.models import artefacts
+from deep_learning_cases.models.artefacts import MODELS
 from deep_learning_cases.target_measure import DATA_FOLDER, MANIFEST
 
 __all__ = ["check_zip", "kit_files", "pack", "target_kit"]

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, data, engines, network, quantization
 from deep_learning_cases.errors import ModelError
 from deep_learning_cases.ground import files, out_folder
+from deep_learning_cases.models import artefacts, data, engines, network
+from deep_learning_cases.models import onnx_int8 as quantization
 
 __all__ = ["LARGEST_LOGIT_DIFFERENCE", "build"]
 

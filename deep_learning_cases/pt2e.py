@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import MissingDependencyError
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.network import import_torch
 
 __all__ = ["compiled", "convert", "load", "require"]
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import comparison, data, subjects, variants
+from deep_learning_cases import comparison, subjects, variants
 from deep_learning_cases.comparison_claims import CLAIMS
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError
 from deep_learning_cases.ground import files, out_folder
+from deep_learning_cases.models import data
 from deep_learning_cases.torch_quantization import BACKENDS
 
 __all__ = ["add_arguments", "command", "lines"]

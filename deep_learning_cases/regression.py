@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, data, engines
 from deep_learning_cases.errors import InputError, MeasurementError, ModelError
 from deep_learning_cases.ground import files, out_folder, schemas
+from deep_learning_cases.models import artefacts, data, engines
 
 __all__ = ["compare_logits", "paired_interval", "recompute", "regress"]
 

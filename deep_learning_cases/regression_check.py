@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from deep_learning_cases import artefacts
-from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS, RELINK, finding, judge
+from deep_learning_cases.checks import RELINK, finding, judge
 from deep_learning_cases.errors import EvidenceError
 from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground.expectation import (
@@ -19,6 +18,8 @@ from deep_learning_cases.ground.expectation import (
     unknown,
 )
 from deep_learning_cases.ground.handed_in import Finding, attempt
+from deep_learning_cases.models import artefacts
+from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
 
 __all__ = ["loss_rule", "regression_findings", "weights_findings"]
 

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import artefacts
 from deep_learning_cases.benchmark_check import benchmark_findings
 from deep_learning_cases.checks import judge
 from deep_learning_cases.errors import EvidenceError, InputError
@@ -20,6 +19,7 @@ from deep_learning_cases.evidence import AREAS, OTHER_AREAS, Evidence
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.ground.expectation import ROUNDING, Rule, is_number, look, unknown
 from deep_learning_cases.ground.handed_in import Finding
+from deep_learning_cases.models import artefacts
 from deep_learning_cases.regression_check import regression_findings, weights_findings
 from deep_learning_cases.release_tree import TOPICS, counted_tree, not_claimed_rule, settled
 from deep_learning_cases.report_link import report_findings

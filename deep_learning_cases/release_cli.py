@@ -48,8 +48,9 @@ def existing(folder: Path) -> Path:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import artefacts, data, release
+    from deep_learning_cases import release
     from deep_learning_cases.ground import files
+    from deep_learning_cases.models import artefacts, data
 
     folder: Path = arguments.folder
     data.check_seed(arguments.seed)
@@ -91,8 +92,9 @@ def _stages(folder: Path, seed: int, tell: Callable[..., None] | None) -> dict[s
 
 def _decide(folder: Path) -> dict[str, Any]:
     """Write the library's own release.json; one with somebody's claims is kept."""
-    from deep_learning_cases import artefacts, release
+    from deep_learning_cases import release
     from deep_learning_cases.ground import files
+    from deep_learning_cases.models import artefacts
 
     record = release.make(folder)
     out_folder.keep(folder / artefacts.RELEASE, files.json_bytes(record))
@@ -101,8 +103,8 @@ def _decide(folder: Path) -> dict[str, Any]:
 
 
 def _print_summary(folder: Path, record: dict[str, Any]) -> None:
-    from deep_learning_cases import artefacts
     from deep_learning_cases.ground import files
+    from deep_learning_cases.models import artefacts
 
     benchmark = files.read_json(folder / artefacts.BENCHMARK)
     print("model  batch     p50 us     p95 us   images/s   bytes  accuracy  peak memory")
@@ -122,7 +124,8 @@ def _print_summary(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import data, preparation
+    from deep_learning_cases import preparation
+    from deep_learning_cases.models import data
 
     data.check_seed(arguments.seed)
     with out_folder.made(arguments.folder), out_folder.taken(arguments.folder):
@@ -167,7 +170,7 @@ def _bench(arguments: argparse.Namespace) -> int:
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import artefacts
+    from deep_learning_cases.models import artefacts
 
     folder = existing(arguments.folder)
     with out_folder.taken(folder):

@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from deep_learning_cases import artefacts
 from deep_learning_cases.benchmark_check import BATCH_SIZES, summary_tree
-from deep_learning_cases.checks import BASELINE, CANDIDATE, MODELS
 from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground.expectation import ROUNDING, Close, Rule, is_number, look, unknown
+from deep_learning_cases.models import artefacts
+from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
 from deep_learning_cases.regression_check import loss_rule
 
 __all__ = ["SCHEMA", "TOPICS", "counted_tree", "not_claimed_rule", "settled"]

@@ -5,8 +5,9 @@ Everything in it that came from an evidence file is escaped: the folder may have
 
 from pathlib import Path
 
-from deep_learning_cases import __version__, artefacts, report_parts
+from deep_learning_cases import __version__, report_parts
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import artefacts
 from deep_learning_cases.report_facts import Facts
 from deep_learning_cases.report_link import link_tags, seal
 

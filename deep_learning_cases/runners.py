@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases import int8_kernels, pt2e, subjects, torch_quantization
-from deep_learning_cases.artefacts import IMAGE_INPUT, LOGITS_OUTPUT
 from deep_learning_cases.errors import MissingDependencyError
 from deep_learning_cases.ground import files
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.artefacts import IMAGE_INPUT, LOGITS_OUTPUT
+from deep_learning_cases.models.network import import_torch
 from deep_learning_cases.variants import VARIANTS
 
 __all__ = ["Runner", "opened"]

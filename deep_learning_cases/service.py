@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import data, images, service_handlers
+from deep_learning_cases import images, service_handlers
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, MeasurementError
+from deep_learning_cases.models import data
 from deep_learning_cases.predictor import Limits, Predictor
 from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_handlers import OpenRequests

@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from deep_learning_cases import artefacts, engines
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.models import artefacts, engines
 
 __all__ = ["add_arguments", "command"]
 

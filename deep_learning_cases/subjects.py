@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import artefacts, cifar, cifar_network, data, network, onnx_export
-from deep_learning_cases.data import Dataset
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models import artefacts, cifar, cifar_network, data, network, onnx_export
+from deep_learning_cases.models.data import Dataset
+from deep_learning_cases.models.network import import_torch
 
 __all__ = ["NAMES", "Subject", "fit", "load", "structure"]
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.network import import_torch
 
 __all__ = [
     "BACKENDS",

@@ -13,16 +13,17 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from deep_learning_cases import data, engines, timing
+from deep_learning_cases import timing
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.models import data, engines
 
 __all__ = ["main", "run_job"]
 
 RUNTIMES = {
     "onnxruntime": ("onnxruntime",),
-    "numpy": ("deep_learning_cases.artefacts", "deep_learning_cases.numpy_network"),
-    "pytorch": ("deep_learning_cases.artefacts", "deep_learning_cases.network", "torch"),
+    "numpy": ("deep_learning_cases.models.artefacts", "deep_learning_cases.models.numpy_network"),
+    "pytorch": ("deep_learning_cases.models.artefacts", "deep_learning_cases.models.network", "torch"),
 }
 """What an engine imports; done before the clock starts, so that the cold start belongs to the model."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deep_learning_cases import cifar
+from deep_learning_cases.models import cifar
 
 FOLDER = "cifar-10-batches-py"
 CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]

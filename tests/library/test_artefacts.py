@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from deep_learning_cases import artefacts, conv, data
 from deep_learning_cases.errors import FileError, InputError, ModelError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import artefacts, conv, data
 
 
 @pytest.fixture

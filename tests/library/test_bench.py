@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import artefacts, bench, conv, data, fresh_process, stats, trial
+from deep_learning_cases import bench, fresh_process, stats, trial
 from deep_learning_cases.errors import (
     EvidenceError,
     FileError,
@@ -24,6 +24,7 @@ from deep_learning_cases.errors import (
     ModelError,
 )
 from deep_learning_cases.ground import files, machine, schemas
+from deep_learning_cases.models import artefacts, conv, data
 
 
 @pytest.fixture(scope="session")
@@ -347,10 +348,10 @@ def test_measuring_needs_neither_the_schema_validator_nor_the_progress_bar():
 
 
 NEEDED = (
-    "__init__", "errors", "bench", "data", "engines", "timing", "trial",
+    "__init__", "errors", "bench", "timing", "trial",
     "distributions", "stats", "bench_record", "fresh_process",
     "ground/__init__", "ground/arguments", "ground/command_line", "ground/files", "ground/machine",
-    "ground/out_folder", "ground/progress",
+    "ground/out_folder", "ground/progress", "models/__init__", "models/data", "models/engines",
 )  # fmt: skip
 """All of the library that measuring takes; a module more is a module more to carry to a target machine."""
 

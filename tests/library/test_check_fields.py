@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import artefacts, regression, release
+from deep_learning_cases import regression, release
 from deep_learning_cases.checks import FREE
+from deep_learning_cases.models import artefacts
 
 FILES = (artefacts.BENCHMARK, artefacts.REGRESSION, artefacts.RELEASE)
 

@@ -8,9 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from deep_learning_cases import artefacts, release
+from deep_learning_cases import release
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground.handed_in import MAX_NODES
+from deep_learning_cases.models import artefacts
 
 JSON_FILES = (artefacts.BENCHMARK, artefacts.REGRESSION, artefacts.RELEASE)
 ALL_OF = {

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import cifar, cifar_network, cifar_pickle
 from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.models import cifar, cifar_network, cifar_pickle
 
 # The tests run by path, without a package around them.
 _spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))

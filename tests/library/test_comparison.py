@@ -8,31 +8,29 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from deep_learning_cases import (  # noqa: E402
-    artefacts,
-    cifar_network,
+from deep_learning_cases import (
     comparison,
     comparison_claims,
     comparison_plots,
     comparison_record,
     comparison_summary,
     comparison_trial,
-    onnx_export,
     predictions,
     runners,
     subjects,
     torch_quantization,
     variants,
 )
-from deep_learning_cases.errors import (  # noqa: E402
+from deep_learning_cases.errors import (
     FileError,
     InputError,
     MeasurementError,
     MissingDependencyError,
     ModelError,
 )
-from deep_learning_cases.ground import files, schemas  # noqa: E402
-from deep_learning_cases.quantize_cli import lines  # noqa: E402
+from deep_learning_cases.ground import files, schemas
+from deep_learning_cases.models import artefacts, cifar_network, onnx_export
+from deep_learning_cases.quantize_cli import lines
 
 SEED = 1729
 
@@ -478,7 +476,7 @@ def test_figures_have_titles_units_words_and_other_marks_for_every_version(measu
 def test_the_general_exporter_agrees_with_the_digits_own(random_weights, random_images):
     import onnxruntime as ort
 
-    from deep_learning_cases import network
+    from deep_learning_cases.models import network
 
     model = network.from_weights(random_weights)
     found = []

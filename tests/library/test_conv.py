@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deep_learning_cases import conv
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.models import conv
 
 
 def seven_loops(x, weight, bias, stride, padding, dilation, groups):
@@ -234,7 +234,7 @@ def test_the_network_has_the_documented_number_of_parameters(random_weights):
 
 def test_the_network_equals_pytorch_and_does_not_depend_on_earlier_calls(random_weights, random_images):
     pytest.importorskip("torch")
-    from deep_learning_cases import network
+    from deep_learning_cases.models import network
 
     expected = network.logits(network.from_weights(random_weights), random_images)
     model = conv.Network(random_weights)

@@ -8,9 +8,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from deep_learning_cases import data
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import data
 
 
 @pytest.fixture(scope="module")

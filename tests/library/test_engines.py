@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import pytest
 
-from deep_learning_cases import artefacts, engines
 from deep_learning_cases.errors import FileError, InputError, MissingDependencyError, ModelError
+from deep_learning_cases.models import artefacts, engines
 
 FILES = {"onnxruntime": artefacts.FP32, "numpy": artefacts.WEIGHTS, "pytorch": artefacts.WEIGHTS}
 

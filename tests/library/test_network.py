@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import artefacts, conv, data, network
 from deep_learning_cases.errors import InputError, MissingDependencyError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import artefacts, conv, data, network
 
 torch = pytest.importorskip("torch")
 

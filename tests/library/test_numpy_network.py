@@ -6,9 +6,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from deep_learning_cases import conv, numpy_network
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.numpy_network import COLUMNS_UP_TO, IMAGES_INNERMOST_FROM, LARGEST_BLOCK, PlannedNetwork
+from deep_learning_cases.models import conv, numpy_network
+from deep_learning_cases.models.numpy_network import COLUMNS_UP_TO, IMAGES_INNERMOST_FROM, LARGEST_BLOCK, PlannedNetwork
 
 EDGES = {size + more for size in (COLUMNS_UP_TO, IMAGES_INNERMOST_FROM, LARGEST_BLOCK) for more in (-1, 0, 1)}
 SIZES = sorted(EDGES | {1, 2, 7, 8, 31, 32, 100, 2 * LARGEST_BLOCK, 2 * LARGEST_BLOCK + 3})
@@ -58,7 +58,7 @@ def test_it_equals_the_layers_one_after_the_other_at_every_batch_size(n, bias):
 @pytest.mark.parametrize("n", [1, 5, 8, 33, 128])
 def test_it_equals_pytorch(n):
     pytest.importorskip("torch")
-    from deep_learning_cases import network
+    from deep_learning_cases.models import network
 
     weights, images = weights_of(n), images_of(n, n)
     expected = network.logits(network.from_weights(weights), images)

@@ -16,7 +16,6 @@ from deep_learning_cases import (
     cli,
     comparison,
     latency_cli,
-    network,
     pack,
     preparation,
     release,
@@ -26,6 +25,7 @@ from deep_learning_cases import (
 )
 from deep_learning_cases.errors import FileError
 from deep_learning_cases.ground import archive, files, out_folder
+from deep_learning_cases.models import network
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import artefacts, pack, release, report, report_facts
+from deep_learning_cases import pack, release, report, report_facts
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground import archive, files
+from deep_learning_cases.models import artefacts
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from deep_learning_cases import artefacts, plots, release, report
+from deep_learning_cases import plots, release, report
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground.expectation import compare
+from deep_learning_cases.models import artefacts
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchao", reason="needs the extra pt2e: pip install 'deep_learning_cases[pt2e]'")
 
-from deep_learning_cases import comparison, pt2e, subjects, variants  # noqa: E402
-from deep_learning_cases.ground import files, schemas  # noqa: E402
+from deep_learning_cases import comparison, pt2e, subjects, variants
+from deep_learning_cases.ground import files, schemas
 
 
 @pytest.mark.slow

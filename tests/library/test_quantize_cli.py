@@ -10,9 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from deep_learning_cases import cifar, comparison, quantize_cli
+from deep_learning_cases import comparison, quantize_cli
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, schemas
+from deep_learning_cases.models import cifar
 
 _spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))
 tiny = importlib.util.module_from_spec(_spec)
@@ -88,7 +89,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_where(tmp_path, capsys, monkeyp
 
 
 def test_ctrl_c_in_training_writes_nothing(tmp_path, capsys, monkeypatch):
-    from deep_learning_cases import network
+    from deep_learning_cases.models import network
 
     def stopped(*_, **__):
         raise KeyboardInterrupt

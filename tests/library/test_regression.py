@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep_learning_cases import artefacts, engines, regression
+from deep_learning_cases import regression
 from deep_learning_cases.errors import (
     DeepLearningCasesError,
     EvidenceError,
@@ -20,6 +20,7 @@ from deep_learning_cases.errors import (
     ModelError,
 )
 from deep_learning_cases.ground import files, schemas
+from deep_learning_cases.models import artefacts, engines
 
 
 def one_hot(classes):

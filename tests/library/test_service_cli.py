@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import artefacts, load, load_cli, load_report, service_cli, service_process
+from deep_learning_cases import load, load_cli, load_report, service_cli, service_process
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import files, schemas
+from deep_learning_cases.models import artefacts
 from deep_learning_cases.predictor import PARTS
 from tests.library.serving import Asking, Scripted, ask, png, running
 

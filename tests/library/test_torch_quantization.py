@@ -10,8 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from deep_learning_cases import int8_kernels, network, torch_quantization  # noqa: E402
-from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError  # noqa: E402
+from deep_learning_cases import int8_kernels, torch_quantization
+from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
+from deep_learning_cases.models import network
 
 BUILT_IN = torch_quantization.built_in()
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import conv
-from deep_learning_cases.data import Dataset, normalise
 from deep_learning_cases.errors import InputError, MissingDependencyError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import conv
+from deep_learning_cases.models.data import Dataset, normalise
 
 __all__ = [
     "PARAMETERS",

@@ -1,9 +1,9 @@
 """The lab's network as an inference engine runs it: planned once, then a short list of calls on the same buffers.
 
-:class:`deep_learning_cases.conv.Network` computes the same logits layer by layer and is the one to read first.  Here
-are the reasons why engines are faster than that, each in a few lines:
+:class:`deep_learning_cases.models.conv.Network` computes the same logits layer by layer and is the one to read first.
+Here are the reasons why engines are faster than that, each in a few lines:
 
-* **Weights are prepared once**: see :mod:`deep_learning_cases.numpy_weights`.
+* **Weights are prepared once**: see :mod:`deep_learning_cases.models.numpy_weights`.
 * **Buffers are planned once per batch size.**  A plan holds the memory, the views into it and the calls with all their
   arguments; running it allocates nothing.  At batch 1 the cost of a NumPy call matters more than the arithmetic.
 * **Layout.**  The four pixels that a max-pool compares are computed into four separate blocks, so that pooling is
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from deep_learning_cases.conv import check_weights
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.numpy_weights import Prepared
+from deep_learning_cases.models.conv import check_weights
+from deep_learning_cases.models.numpy_weights import Prepared
 
 __all__ = ["MULTIPLICATIONS", "PlannedNetwork"]
 
@@ -54,7 +54,7 @@ _IMAGE, _FLOAT32 = (1, 8, 8), np.dtype(np.float32)
 
 
 class PlannedNetwork:
-    """The lab's CNN with everything planned; the same numbers as :class:`deep_learning_cases.conv.Network`.
+    """The lab's CNN with everything planned; the same numbers as :class:`deep_learning_cases.models.conv.Network`.
 
     Safe to call from several threads at once: each thread plans buffers of its own.  The logits are a new array each
     time, never a view of a buffer.

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import cifar_pickle
-from deep_learning_cases.data import Dataset, Split
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import cifar_pickle
+from deep_learning_cases.models.data import Dataset, Split
 
 __all__ = ["CALIBRATION_IMAGES", "CLASSES", "IMAGE_SHAPE", "OFFICIAL", "Form", "class_names", "load"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.network import import_torch
 
 __all__ = ["augment", "make", "normalise"]
 

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import conv, data
 from deep_learning_cases.errors import EvidenceError, InputError, ModelError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models import conv, data
 
 __all__ = [
+    "BASELINE",
     "BENCHMARK",
+    "CANDIDATE",
     "DATA",
     "FP32",
     "IMAGE_INPUT",
@@ -25,6 +27,7 @@ __all__ = [
     "LOGITS_OUTPUT",
     "MAX_INT8_BYTES",
     "MAX_MODEL_BYTES",
+    "MODELS",
     "REGRESSION",
     "RELEASE",
     "REPORT",
@@ -46,6 +49,9 @@ BENCHMARK = "benchmark.json"
 RELEASE = "release.json"
 REPORT = "report.html"
 TARGET = "target_benchmark.json"
+
+BASELINE, CANDIDATE = "fp32", "int8"
+MODELS = {BASELINE: FP32, CANDIDATE: INT8}
 
 IMAGE_INPUT, LOGITS_OUTPUT = "images", "logits"
 MAX_INT8_BYTES = 32_768

@@ -1,4 +1,4 @@
-"""The weights of the lab's network in the forms that :mod:`deep_learning_cases.numpy_network` multiplies with.
+"""The weights of the lab's network in the forms that :mod:`deep_learning_cases.models.numpy_network` multiplies with.
 
 What can be computed from the weights alone is computed when the model is loaded, as every inference engine does:
 

@@ -154,7 +154,7 @@ class Network:
     """The lab's CNN: conv 3x3, ReLU, max-pool 2, twice; then dense 128 -> 96, ReLU, dense 96 -> 10.
 
     Written to be read, one layer after the other, and not for two threads at once.  What makes the same network several
-    times faster is in :mod:`deep_learning_cases.numpy_network`, the one that the NumPy engine runs.
+    times faster is in :mod:`deep_learning_cases.models.numpy_network`, the one that the NumPy engine runs.
     """
 
     def __init__(self, weights: Mapping[str, Array]) -> None:

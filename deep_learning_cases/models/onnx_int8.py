@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.artefacts import IMAGE_INPUT, MAX_INT8_BYTES, check_onnx_bytes
 from deep_learning_cases.errors import InputError, ModelError
 from deep_learning_cases.ground import files
+from deep_learning_cases.models.artefacts import IMAGE_INPUT, MAX_INT8_BYTES, check_onnx_bytes
 
 __all__ = ["CALIBRATION_BATCH", "quantize_graph", "quantize_static"]
 

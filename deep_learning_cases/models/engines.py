@@ -115,7 +115,7 @@ class OnnxRuntimeEngine:
 
 
 class NumPyEngine:
-    """The planned forward pass of :mod:`deep_learning_cases.numpy_network` on the weights of ``model_fp32.npz``.
+    """The planned forward pass of :mod:`deep_learning_cases.models.numpy_network` on the weights of ``model_fp32.npz``.
 
     One engine may serve several threads at once: each has buffers of its own.  How many threads a matrix product takes
     is settled when NumPy is imported (OPENBLAS_NUM_THREADS and its like), so ``describe`` reports what the environment
@@ -126,7 +126,7 @@ class NumPyEngine:
         self._threads = threads
 
     def load(self, path: str | Path) -> None:
-        from deep_learning_cases import artefacts, numpy_network
+        from deep_learning_cases.models import artefacts, numpy_network
 
         self._network = numpy_network.PlannedNetwork(artefacts.read_weights(path))
 
@@ -152,7 +152,7 @@ class PyTorchEngine:
         self._threads, self._device = threads, device
 
     def load(self, path: str | Path) -> None:
-        from deep_learning_cases import artefacts, network
+        from deep_learning_cases.models import artefacts, network
 
         weights = artefacts.read_weights(path)
         self._torch = network.import_torch()

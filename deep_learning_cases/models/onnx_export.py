@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from deep_learning_cases.artefacts import IMAGE_INPUT, LOGITS_OUTPUT
 from deep_learning_cases.errors import ModelError
-from deep_learning_cases.network import import_torch
+from deep_learning_cases.models.artefacts import IMAGE_INPUT, LOGITS_OUTPUT
+from deep_learning_cases.models.network import import_torch
 
 __all__ = ["sequential_bytes"]
 
