@@ -16,8 +16,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from deep_learning_cases import bench, doctor, fresh_process, timing
+from deep_learning_cases import bench, doctor
 from deep_learning_cases.ground import files, machine
+from deep_learning_cases.measuring import fresh_process, timing
 from deep_learning_cases.models import artefacts, data
 from deep_learning_cases.models import onnx_int8 as quantization
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from deep_learning_cases import stats
 from deep_learning_cases.ground import files
+from deep_learning_cases.measuring import stats
 
 RESULT = Path(__file__).resolve().parent / "results" / "false_alarm.json"
 NOISE_PERCENT = (0, 1, 2, 5)

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases import fresh_process, timing
 from deep_learning_cases.ground import files, machine
+from deep_learning_cases.measuring import fresh_process, timing
 from deep_learning_cases.models import artefacts, conv, network
 from deep_learning_cases.models.numpy_network import MULTIPLICATIONS, PlannedNetwork
 

@@ -56,11 +56,11 @@ _PLACES = {
     "report": "report",
     "schemas": "ground.schemas",
     "service": "service",
-    "stats": "stats",
+    "stats": "measuring.stats",
     "subjects": "subjects",
-    "timing": "timing",
+    "timing": "measuring.timing",
     "torch_quantization": "torch_quantization",
-    "trial": "trial",
+    "trial": "measuring.trial",
 }
 """What users type after ``from deep_learning_cases import`` -> the module that holds it, or ``module:name``."""
 

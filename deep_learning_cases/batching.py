@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from deep_learning_cases.arrivals import Arrivals, Bursts, Floats, Poisson, Regular, Trace, arrival_times_s
-from deep_learning_cases.distributions import t_quantile
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import positive
+from deep_learning_cases.measuring.distributions import t_quantile
 from deep_learning_cases.queue_simulation import Result, load, simulate, summarise
 from deep_learning_cases.queue_summary import Summary, warm_up_requests
 from deep_learning_cases.queueing import Policy

@@ -15,8 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import fresh_process, stats, timing
-from deep_learning_cases.bench_record import (
+from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
+from deep_learning_cases.ground import command_line as commands
+from deep_learning_cases.ground import files, machine, out_folder
+from deep_learning_cases.ground.progress import Progress, progress_steps
+from deep_learning_cases.measuring import fresh_process, stats, timing
+from deep_learning_cases.measuring.bench_record import (
     BOUNDARY,
     INPUT,
     SCHEMA,
@@ -29,10 +33,6 @@ from deep_learning_cases.bench_record import (
     problem_of,
     summary_of,
 )
-from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
-from deep_learning_cases.ground import command_line as commands
-from deep_learning_cases.ground import files, machine, out_folder
-from deep_learning_cases.ground.progress import Progress, progress_steps
 
 __all__ = [
     "BOUNDARY",

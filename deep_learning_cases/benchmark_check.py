@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from deep_learning_cases import bench_record, timing
 from deep_learning_cases.checks import RELINK, finding, judge
 from deep_learning_cases.evidence import Evidence, summary_of
 from deep_learning_cases.ground.expectation import (
@@ -22,6 +21,7 @@ from deep_learning_cases.ground.expectation import (
     unknown,
 )
 from deep_learning_cases.ground.handed_in import Finding
+from deep_learning_cases.measuring import bench_record, timing
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
 

@@ -14,11 +14,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import latency_engine, latency_record, timing
+from deep_learning_cases import latency_engine, latency_record
 from deep_learning_cases.errors import FileError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
+from deep_learning_cases.measuring import timing
 from deep_learning_cases.models import data
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import fresh_process, int8_kernels, predictions, runners, torch_quantization, variants
+from deep_learning_cases import int8_kernels, predictions, runners, torch_quantization, variants
 from deep_learning_cases.comparison_claims import claims_of
 from deep_learning_cases.comparison_plan import Plan
 from deep_learning_cases.comparison_record import CAVEATS, SCHEMA, busy, started, utc_now
@@ -23,6 +23,7 @@ from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_
 from deep_learning_cases.comparison_trial import COMMAND_CODE
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
+from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models.network import compiler_cache
 from deep_learning_cases.subjects import Subject
 from deep_learning_cases.variants import VARIANTS

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deep_learning_cases import stats
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.measuring import stats
 
 __all__ = ["memory_of", "merged_samples", "speed_of", "summary_of"]
 

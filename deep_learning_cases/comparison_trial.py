@@ -14,9 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import runners, timing, torch_quantization, trial
+from deep_learning_cases import runners, torch_quantization
 from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.measuring import timing, trial
 from deep_learning_cases.variants import VARIANTS
 
 __all__ = ["COMMAND_CODE", "TRACED_CALLS", "main", "measure_series", "run_job"]

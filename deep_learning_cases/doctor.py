@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import noise, timing
+from deep_learning_cases import noise
 from deep_learning_cases.errors import DeepLearningCasesError
 from deep_learning_cases.ground import files, machine
+from deep_learning_cases.measuring import timing
 from deep_learning_cases.models import artefacts, conv, data
 
 __all__ = ["examine", "findings", "lines", "random_model"]

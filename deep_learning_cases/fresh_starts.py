@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import fresh_process, latency_engine
+from deep_learning_cases import latency_engine
 from deep_learning_cases.cases import MAX_BATCH
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.latency_record import STAGES
+from deep_learning_cases.measuring import fresh_process
 
 __all__ = ["COLD", "MEMORY", "STAGES", "cold", "largest_batch", "memory"]
 

@@ -6,8 +6,8 @@ Colours are those of Okabe and Ito, and every series has a marker or a line styl
 import statistics
 from typing import Any
 
-from deep_learning_cases import stats
 from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
+from deep_learning_cases.measuring import stats
 
 __all__ = ["cold_and_warm", "cost", "distribution", "memory"]
 

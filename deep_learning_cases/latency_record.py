@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from deep_learning_cases import stats
 from deep_learning_cases.errors import EvidenceError, MeasurementError
+from deep_learning_cases.measuring import stats
 
 __all__ = ["SCHEMA", "STAGES", "batch_rows", "check", "from_json", "row", "to_json"]
 

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from deep_learning_cases import latency_engine, trial
+from deep_learning_cases import latency_engine
 from deep_learning_cases.errors import DeepLearningCasesError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.measuring import trial
 from deep_learning_cases.models import engines
 
 __all__ = ["main", "run_job", "watch_memory"]

@@ -1,7 +1,7 @@
 """A load in a few numbers: what was answered, how late, how fast; and whether the generator itself kept up.
 
-Percentiles are nearest rank with the order-statistic interval of :mod:`deep_learning_cases.stats`.  They are about the
-answered requests (status 200); how many were not answered stands beside them, since a service that refuses whom it
+Percentiles are nearest rank with the order-statistic interval of :mod:`deep_learning_cases.measuring.stats`.  They are about
+the answered requests (status 200); how many were not answered stands beside them, since a service that refuses whom it
 would serve late has fine percentiles.
 """
 
@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from deep_learning_cases import stats
 from deep_learning_cases.ground import machine, schemas
 from deep_learning_cases.load import Fate
+from deep_learning_cases.measuring import stats
 from deep_learning_cases.predictor import PARTS
 
 __all__ = ["SCHEMA", "check", "lines", "record", "summary"]

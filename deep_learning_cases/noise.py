@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, stats
+from deep_learning_cases import bench
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.progress import Progress
+from deep_learning_cases.measuring import stats
 
 __all__ = ["lines", "measure", "reading"]
 

@@ -102,7 +102,7 @@ def check_zip(path: str | Path) -> list[Finding]:
 
 def kit_files() -> list[str]:
     """Paths inside the library of all that the target's program imports when it is loaded, found in the sources."""
-    wanted, found = ["target_measure.py", "trial.py"], set()
+    wanted, found = ["target_measure.py", "measuring/trial.py"], set()
     while wanted:
         name = wanted.pop()
         if name not in found:

@@ -7,8 +7,8 @@ phone; a page lays several side by side.
 import re
 from typing import TYPE_CHECKING, Any
 
-from deep_learning_cases import bench_record, stats
 from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, dress, plain_log
+from deep_learning_cases.measuring import bench_record, stats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError, ModelError
-from deep_learning_cases.regression import CONFIDENCE, METHOD, paired_interval
+from deep_learning_cases.measuring.paired import CONFIDENCE, METHOD, paired_interval
 
 __all__ = ["EVALUATION_BATCH", "accuracy", "loss"]
 

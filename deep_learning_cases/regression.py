@@ -4,7 +4,6 @@ The pairs matter: 500 images fix an accuracy only to within a point or two, but 
 them, so the few images on which just one is right fix the difference much better.
 """
 
-import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,12 @@ from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError, MeasurementError, ModelError
 from deep_learning_cases.ground import files, out_folder, schemas
+from deep_learning_cases.measuring.paired import CONFIDENCE, METHOD, paired_interval
 from deep_learning_cases.models import artefacts, data, engines
 
 __all__ = ["compare_logits", "paired_interval", "recompute", "regress"]
 
 SCHEMA = "deep-learning-cases/regression/1"
-CONFIDENCE = 0.95
-METHOD = "Tango score interval for paired proportions (Statistics in Medicine 17, 1998)"
-_Z = 1.959963984540054
-"""The 97.5 % point of the normal distribution, for 95 % between two of them."""
 
 
 def regress(folder: str | Path) -> dict[str, Any]:
@@ -105,49 +101,6 @@ def compare_logits(
         "per_class": [_one_class(label, labels == label, right) for label in range(data.CLASSES)],
         "can_show": _can_show(n, lost, gained, low, high),
     }
-
-
-def paired_interval(lost: int, gained: int, images: int) -> tuple[float, float]:
-    """The 95 % interval of an accuracy loss, as fractions (low, high), from the images that only one model gets right.
-
-    ``lost`` are right before and wrong after, ``gained`` the other way round, of ``images`` in all.  The interval holds
-    every loss that a score test at 5 % does not reject, so it keeps a width even where no image changed: then it ends
-    at z^2 / (n + z^2).  InputError unless 0 <= lost, gained and lost + gained <= images >= 1.
-    Source: T. Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample
-    design", Statistics in Medicine 17 (1998) 891-908.
-    """
-    if images < 1 or min(lost, gained) < 0 or lost + gained > images:
-        raise InputError(
-            f"{lost} lost and {gained} gained of {images} images: expected counts of at least 0 that add up to no more "
-            "than the images; count again"
-        )
-    estimate = (lost - gained) / images
-    return _end(lost, gained, images, estimate, -1.0), _end(lost, gained, images, estimate, 1.0)
-
-
-def _end(lost: int, gained: int, n: int, inside: float, outside: float) -> float:
-    """Bisection between the estimate, which is never rejected, and a loss of all images or none of them."""
-    if inside == outside:
-        return outside
-    for _ in range(60):
-        middle = (inside + outside) / 2
-        if abs(_score(lost, gained, n, middle)) <= _Z:
-            inside = middle
-        else:
-            outside = middle
-    return inside
-
-
-def _score(lost: int, gained: int, n: int, loss: float) -> float:
-    """How many standard errors, estimated under a true ``loss``, the counts lie from it (Tango 1998)."""
-    b = (2 * n - lost + gained) * loss - lost - gained
-    c = -gained * loss * (1 - loss)
-    gain_probability = (math.sqrt(max(b * b - 8 * n * c, 0.0)) - b) / (4 * n)
-    variance = n * (2 * gain_probability + loss * (1 - loss))
-    distance = lost - gained - n * loss
-    if variance <= 0:
-        return math.copysign(math.inf, distance) if distance else 0.0
-    return distance / math.sqrt(variance)
 
 
 def _one_class(label: int, rows: NDArray[np.bool_], right: dict[str, NDArray[np.bool_]]) -> dict[str, Any]:

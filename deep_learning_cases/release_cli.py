@@ -70,7 +70,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _stages(folder: Path, seed: int, tell: Callable[..., None] | None) -> dict[str, float]:
     """Everything in its order; how many seconds each stage took."""
-    from deep_learning_cases import bench, preparation, regression, report, stats
+    from deep_learning_cases import bench, preparation, regression, report
+    from deep_learning_cases.measuring import stats
 
     stages: list[tuple[str, Callable[[], Any]]] = [
         ("build", lambda: preparation.build(folder, seed=seed)),
@@ -149,7 +150,8 @@ def _regress(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import bench, noise, stats
+    from deep_learning_cases import bench, noise
+    from deep_learning_cases.measuring import stats
 
     folder = existing(arguments.folder)
     if not 0 < arguments.timeout_s < float("inf"):

@@ -5,11 +5,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench_record, release, stats, target
+from deep_learning_cases import release, target
 from deep_learning_cases.errors import EvidenceError
 from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.handed_in import Finding
+from deep_learning_cases.measuring import bench_record, stats
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE
 from deep_learning_cases.report_link import SOURCES

@@ -4,9 +4,10 @@ import html
 from importlib import resources
 from typing import Any
 
-from deep_learning_cases import plots, report_origins, stats
+from deep_learning_cases import plots, report_origins
 from deep_learning_cases.ground.expectation import is_number, look
 from deep_learning_cases.ground.figures import Picture
+from deep_learning_cases.measuring import stats
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE
 from deep_learning_cases.report_facts import Facts, compare_models, rows_of
 from deep_learning_cases.report_html import table, table_row, text

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import bench, bench_record, stats
+from deep_learning_cases import bench
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, EvidenceError, InputError
 from deep_learning_cases.ground import command_line as commands
 from deep_learning_cases.ground import files, out_folder
+from deep_learning_cases.measuring import bench_record, stats
 
 __all__ = ["MANIFEST", "SCHEMA", "TARGET", "main", "measure_target"]
 

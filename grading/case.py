@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from deep_learning_cases import stats
+from deep_learning_cases.measuring import stats
 
 __all__ = [
     "SPLITS", "Case", "Finish", "Rule", "Samples", "View",

@@ -197,7 +197,7 @@ def server_killed(machine: Machine, hub: Hub, user: str) -> str:
     thread.start()
     uid = pwd.getpwnam(user).pw_uid
     deadline = time.monotonic() + 120
-    while not (children := _processes(uid, "deep_learning_cases.trial")):
+    while not (children := _processes(uid, "deep_learning_cases.measuring.trial")):
         assert time.monotonic() < deadline, f"no measuring process of {user}: {said}"
         time.sleep(0.05)
     for number in _processes(uid, ""):

@@ -57,9 +57,9 @@ def latency_stats(samples_us, batch_size):
     return {"n": calls}
 """,
     "replaces_the_library": """
-import deep_learning_cases.stats as library
+import deep_learning_cases.measuring.stats as library
 library.latency_summary = lambda samples, batch_size: {"n": len(samples)}
-from deep_learning_cases.stats import latency_summary as latency_stats
+from deep_learning_cases.measuring.stats import latency_summary as latency_stats
 """,
     "walks_out": """
 import os

@@ -159,7 +159,7 @@ def test_ways_are_tried_in_their_order_and_none_is_made_in_vain(quantity, togeth
 
 
 def test_the_right_answer_is_computed_once_for_a_whole_class(monkeypatch):
-    from deep_learning_cases import stats
+    from deep_learning_cases.measuring import stats
 
     asked, real = [], stats.latency_summary
     monkeypatch.setattr(stats, "latency_summary", lambda *given: asked.append(given) or real(*given))

@@ -282,18 +282,18 @@ def test_one_process_per_call_keeps_calls_apart(box: Box) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from deep_learning_cases.stats import latency_summary\nlatency_stats = latency_summary",
+        "from deep_learning_cases.measuring.stats import latency_summary\nlatency_stats = latency_summary",
         "from deep_learning_cases import stats\ndef latency_stats(s, b):\n    return stats.latency_summary(s, b)",
-        "def latency_stats(s, b):\n    import deep_learning_cases.stats as st\n    return st.latency_summary(s, b)",
+        "def latency_stats(s, b):\n    import deep_learning_cases.measuring.stats as m\n    return m.latency_summary(s, b)",
         (
-            "from deep_learning_cases.stats import latency_summary as f\ndef latency_stats(s, b):\n"
+            "from deep_learning_cases.measuring.stats import latency_summary as f\ndef latency_stats(s, b):\n"
             "    try:\n        return f(s, b)\n    except Exception:\n        return {}"
         ),
     ],
     ids=["the same object", "through the module", "imported late", "caught"],
 )
 def test_the_librarys_own_summary_is_switched_off_and_its_use_is_marked(box: Box, source: str) -> None:
-    pytest.importorskip("deep_learning_cases.stats")
+    pytest.importorskip("deep_learning_cases.measuring.stats")
     answer = ask(box, source)
     assert answer["used_library"] is True
     assert answer["value"] is None or answer["value"]["n"] == "missing"

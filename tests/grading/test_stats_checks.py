@@ -221,7 +221,7 @@ def test_rubbish_for_answers_is_judged_without_a_point(rubbish, reached):
     [
         ("import inspect\nexec(inspect.getsource(stats.latency_summary), names)", True),
         ("copy = types.FunctionType(stats.latency_summary.__code__, dict(vars(stats)))", True),
-        ("from deep_learning_cases.stats import latency_summary\nprint(latency_summary([1.0], 1))", False),
+        ("from deep_learning_cases.measuring.stats import latency_summary\nprint(latency_summary([1.0], 1))", False),
         ("exec('x = 1')", False),
     ],
 )

@@ -30,7 +30,7 @@ def latency_stats(samples_us, batch_size):
 KEPT = """
 import importlib
 
-kept = importlib.import_module("deep_learning_cases.stats").latency_summary
+kept = importlib.import_module("deep_learning_cases.measuring.stats").latency_summary
 
 
 def latency_stats(samples_us, batch_size):
@@ -112,7 +112,7 @@ def test_the_wall_changes_no_mark(name, box):
 @pytest.mark.parametrize(
     "source",
     [
-        "from deep_learning_cases.stats import latency_summary as latency_stats\n",
+        "from deep_learning_cases.measuring.stats import latency_summary as latency_stats\n",
         "from deep_learning_cases import stats\nlatency_stats = stats.latency_summary\n",
         INSIDE,
         KEPT,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import bench, fresh_process, stats, trial
+from deep_learning_cases import bench
 from deep_learning_cases.errors import (
     EvidenceError,
     FileError,
@@ -24,6 +24,7 @@ from deep_learning_cases.errors import (
     ModelError,
 )
 from deep_learning_cases.ground import files, machine, schemas
+from deep_learning_cases.measuring import fresh_process, stats, trial
 from deep_learning_cases.models import artefacts, conv, data
 
 
@@ -348,10 +349,11 @@ def test_measuring_needs_neither_the_schema_validator_nor_the_progress_bar():
 
 
 NEEDED = (
-    "__init__", "errors", "bench", "timing", "trial",
-    "distributions", "stats", "bench_record", "fresh_process",
+    "__init__", "errors", "bench",
     "ground/__init__", "ground/arguments", "ground/command_line", "ground/files", "ground/machine",
     "ground/out_folder", "ground/progress", "models/__init__", "models/data", "models/engines",
+    "measuring/__init__", "measuring/bench_record", "measuring/distributions", "measuring/fresh_process",
+    "measuring/stats", "measuring/timing", "measuring/trial",
 )  # fmt: skip
 """All of the library that measuring takes; a module more is a module more to carry to a target machine."""
 
@@ -548,7 +550,7 @@ def test_a_measuring_process_without_a_job_says_so(text):
 
 
 def _with_input(text):
-    code = f"import io, sys; sys.stdin = io.StringIO({text!r}); from deep_learning_cases.trial import main; main()"
+    code = f"import io, sys; sys.stdin = io.StringIO({text!r}); from deep_learning_cases import trial; trial.main()"
     return [sys.executable, "-c", code]
 
 

@@ -8,17 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from deep_learning_cases import (
-    boundaries,
-    cases,
-    fresh_process,
-    fresh_starts,
-    images,
-    latency_cli,
-    latency_engine,
-    latency_trial,
-)
+from deep_learning_cases import boundaries, cases, fresh_starts, images, latency_cli, latency_engine, latency_trial
 from deep_learning_cases.errors import EvidenceError, InputError, MeasurementError
+from deep_learning_cases.measuring import fresh_process
 
 PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import deep_learning_cases
-from deep_learning_cases import cases, latency_engine, latency_record, latency_view, stats
+from deep_learning_cases import cases, latency_engine, latency_record, latency_view
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError
 from deep_learning_cases.ground import schemas
 from deep_learning_cases.ground.threads import blas_threads
+from deep_learning_cases.measuring import stats
 
 
 class FakeDevice:
@@ -325,7 +326,7 @@ def _cuda():
 def test_on_cuda_the_time_without_synchronising_is_wrong():
     import torch
 
-    from deep_learning_cases import timing
+    from deep_learning_cases.measuring import timing
 
     x = torch.randn(8192, 8192, device="cuda")
 

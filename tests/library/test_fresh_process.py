@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import fresh_process
 from deep_learning_cases.errors import DeepLearningCasesError, MeasurementError, ModelError
+from deep_learning_cases.measuring import fresh_process
 
 JOB = {"threads": 1}
 

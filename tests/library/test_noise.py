@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from deep_learning_cases import noise, stats
+from deep_learning_cases import noise
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.measuring import stats
 
 
 def record(first, second, size=1):

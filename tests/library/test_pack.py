@@ -298,7 +298,7 @@ def with_target(evidence) -> Path:
     for run in benchmark["runs"]:
         run["pid"] += 1000
         run["samples_us"] = {size: [3 * one for one in samples] for size, samples in run["samples_us"].items()}
-    from deep_learning_cases import bench_record, stats
+    from deep_learning_cases.measuring import bench_record, stats
 
     benchmark["summary"] = bench_record.summary_of(benchmark, stats.latency_summary)
     record = {

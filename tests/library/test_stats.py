@@ -10,8 +10,8 @@ import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deep_learning_cases import distributions, stats
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.measuring import distributions, stats
 
 timings = st.lists(st.floats(0.001, 1e9), min_size=1, max_size=400)
 

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from deep_learning_cases import timing
 from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.measuring import timing
 
 
 class Scripted:

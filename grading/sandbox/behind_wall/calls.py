@@ -109,10 +109,10 @@ def _children() -> list[int]:
 def switch_library_off() -> dict[str, bool]:
     """Make the library's own summary raise, also through names that were imported before; return the mark it leaves."""
     used = {"library": False}
-    stats = sys.modules.get("deep_learning_cases.stats")
+    stats = sys.modules.get("deep_learning_cases.measuring.stats")
     if stats is None:
         try:
-            import deep_learning_cases.stats as stats
+            import deep_learning_cases.measuring.stats as stats
         except Exception:
             return used
     original = getattr(stats, "latency_summary", None)
@@ -131,7 +131,7 @@ def switch_library_off() -> dict[str, bool]:
 
 
 def _forward(*arguments: Any, **named: Any) -> Any:
-    import deep_learning_cases.stats as stats
+    import deep_learning_cases.measuring.stats as stats
 
     return stats._switched_off(*arguments, **named)  # type: ignore[attr-defined]
 

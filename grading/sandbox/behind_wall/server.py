@@ -73,7 +73,7 @@ class Server:
         import numpy.testing  # noqa: F401
 
         with contextlib.suppress(ImportError):
-            import deep_learning_cases.stats  # noqa: F401
+            import deep_learning_cases.measuring.stats  # noqa: F401
         from behind_wall import cold, compute, kernel, report  # noqa: F401 - loaded before the path is hidden
 
         sys.path.pop(0)

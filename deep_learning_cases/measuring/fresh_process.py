@@ -21,7 +21,7 @@ from deep_learning_cases.ground import files, machine
 __all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "child_environment", "run_fresh"]
 
 # -P keeps a numpy.py in the current folder from being imported instead of the real one.
-COMMAND = ("-P", "-c", "from deep_learning_cases.trial import main; main()")
+COMMAND = ("-P", "-c", "from deep_learning_cases.measuring.trial import main; main()")
 """Arguments for the interpreter; ``-m`` would load runpy into the memory that is measured."""
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from deep_learning_cases import timing
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.measuring import timing
 from deep_learning_cases.models import data, engines
 
 __all__ = ["main", "run_job"]

@@ -9,14 +9,14 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, NamedTuple
 
-from deep_learning_cases.distributions import (
+from deep_learning_cases.errors import InputError
+from deep_learning_cases.measuring.distributions import (
     checked_confidence,
     proportion_interval,
     samples_needed,
     t_quantile,
     tail_rank,
 )
-from deep_learning_cases.errors import InputError
 
 __all__ = [
     "PercentileInterval",
