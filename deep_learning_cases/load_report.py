@@ -1,8 +1,8 @@
 """A load in a few numbers: what was answered, how late, how fast; and whether the generator itself kept up.
 
-Percentiles are nearest rank with the order-statistic interval of :mod:`deep_learning_cases.measuring.stats`.  They are about
-the answered requests (status 200); how many were not answered stands beside them, since a service that refuses whom it
-would serve late has fine percentiles.
+Percentiles are nearest rank with the order-statistic interval of :mod:`~deep_learning_cases.measuring.stats`.  They are
+about the answered requests (status 200); how many were not answered stands beside them, since a service that refuses
+whom it would serve late has fine percentiles.
 """
 
 import datetime
