@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import engines
-from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_process import Settings
 
 POLICY = Policy(8, 0.005, 64)

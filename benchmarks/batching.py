@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from deep_learning_cases.arrivals import Floats
 from deep_learning_cases.batching import (
     Constant,
     Exponential,
@@ -39,6 +38,7 @@ from deep_learning_cases.batching import (
     simulate,
     summarise,
 )
+from deep_learning_cases.batching.arrivals import Floats
 from deep_learning_cases.ground import files, machine
 
 RESULT = Path(__file__).resolve().parent / "results" / "batching.json"

@@ -158,7 +158,7 @@ def _at_its_moment(starts_s: Any, runs_s: dict[int, list[float]], moments: list[
 
 
 def _serve(arrivals_s: list[float], took_s: Callable[[int, float], float]) -> tuple[Any, Any, Any, int]:
-    """The policy's rule as :mod:`deep_learning_cases.queueing` has it, with times that depend on when a batch begins.
+    """The policy's rule as :mod:`~deep_learning_cases.batching.queueing` has it, with times that depend on the moment.
 
     Returns the waits, the times in the system and the batch sizes of those served, and how many were refused.
     """

@@ -21,7 +21,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 _PLACES = {
     "artefacts": "models.artefacts",
     "batching": "batching",
-    "batching_plots": "batching_plots",
+    "batching_plots": "batching.plots",
     "bench": "bench",
     "boundaries": "boundaries",
     "cases": "cases",

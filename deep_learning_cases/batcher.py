@@ -1,8 +1,8 @@
 """Dynamic batching for real: requests wait in one bounded queue, one thread runs the model on batches of them.
 
-The rule is :class:`deep_learning_cases.queueing.Policy`, the same as the simulation's: a batch starts when the thread
-is free and either the largest batch is full or the oldest ready request has waited long enough.  The thread waits on a
-condition variable, not on a timer of the event loop, whose granularity is a millisecond.
+The rule is :class:`~deep_learning_cases.batching.queueing.Policy`, the same as the simulation's: a batch starts when
+the thread is free and either the largest batch is full or the oldest ready request has waited long enough.  The thread
+waits on a condition variable, not on a timer of the event loop, whose granularity is a millisecond.
 """
 
 import threading
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.queueing import Policy
+from deep_learning_cases.batching.queueing import Policy
 
 __all__ = ["Batcher", "Outcome", "Request", "delay_s"]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deep_learning_cases import batching
-from deep_learning_cases.arrivals import Arrivals, Bursts, Poisson, Regular
+from deep_learning_cases.batching.arrivals import Arrivals, Bursts, Poisson, Regular
+from deep_learning_cases.batching.queueing import Policy
+from deep_learning_cases.batching.service_times import Constant, Exponential, Linear, Measured, Mix, ServiceTime
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.arguments import whole
-from deep_learning_cases.queueing import Policy
-from deep_learning_cases.service_times import Constant, Exponential, Linear, Measured, Mix, ServiceTime
 
 __all__ = ["add_arguments", "command", "parse_arrivals", "parse_service"]
 
@@ -202,7 +202,7 @@ def _draw(
     objective: batching.Objective,
     arrivals: Callable[[float], Arrivals],
 ) -> tuple[Path, str]:
-    from deep_learning_cases import batching_plots
+    from deep_learning_cases.batching import plots as batching_plots
 
     path = arguments.figure or FIGURE
     found = batching_plots.curves(

@@ -19,7 +19,7 @@ from typing import Any, cast
 import numpy as np
 
 from deep_learning_cases import images, latency_engine, latency_record, service, service_process
-from deep_learning_cases.arrivals import Floats
+from deep_learning_cases.batching.arrivals import Floats
 from deep_learning_cases.errors import InputError, MeasurementError
 from deep_learning_cases.ground.arguments import positive, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps

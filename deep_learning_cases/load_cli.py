@@ -11,7 +11,7 @@ from deep_learning_cases.ground import files, machine, out_folder
 from deep_learning_cases.models import data
 
 if TYPE_CHECKING:
-    from deep_learning_cases.arrivals import Floats
+    from deep_learning_cases.batching.arrivals import Floats
     from deep_learning_cases.load import Fate
 
 __all__ = ["add_arguments", "command"]

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from deep_learning_cases.arrivals import Arrivals, Bursts, Floats, Poisson, Regular, Trace, arrival_times_s
+from deep_learning_cases.batching.arrivals import Arrivals, Bursts, Floats, Poisson, Regular, Trace, arrival_times_s
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.arguments import positive, whole

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases import images, service_handlers
+from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, MeasurementError
 from deep_learning_cases.models import data
 from deep_learning_cases.predictor import Limits, Predictor
-from deep_learning_cases.queueing import Policy
 from deep_learning_cases.service_handlers import OpenRequests
 from deep_learning_cases.service_metrics import Metrics, resident_bytes
 

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from deep_learning_cases import service
+from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import InputError, MeasurementError
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models import engines
 from deep_learning_cases.predictor import Limits
-from deep_learning_cases.queueing import Policy
 
 __all__ = ["Served", "Settings", "child", "serve", "serving"]
 

@@ -284,8 +284,10 @@ def test_one_process_per_call_keeps_calls_apart(box: Box) -> None:
     [
         "from deep_learning_cases.measuring.stats import latency_summary\nlatency_stats = latency_summary",
         "from deep_learning_cases import stats\ndef latency_stats(s, b):\n    return stats.latency_summary(s, b)",
-        "def latency_stats(s, b):\n    import deep_learning_cases.measuring.stats as m\n"
-        "    return m.latency_summary(s, b)",
+        (
+            "def latency_stats(s, b):\n    import deep_learning_cases.measuring.stats as m\n"
+            "    return m.latency_summary(s, b)"
+        ),
         (
             "from deep_learning_cases.measuring.stats import latency_summary as f\ndef latency_stats(s, b):\n"
             "    try:\n        return f(s, b)\n    except Exception:\n        return {}"

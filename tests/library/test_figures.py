@@ -107,9 +107,10 @@ def test_the_strip_of_slow_calls_can_be_read(worst):
 
 
 def test_the_batching_figure_can_be_read():
-    from deep_learning_cases import batching, batching_plots
-    from deep_learning_cases.queueing import Policy
-    from deep_learning_cases.service_times import Linear
+    from deep_learning_cases import batching
+    from deep_learning_cases.batching import plots as batching_plots
+    from deep_learning_cases.batching.queueing import Policy
+    from deep_learning_cases.batching.service_times import Linear
 
     policies = [Policy(size, wait_s) for size in (1, 8, 32) for wait_s in (0.0, 0.005)]
     objective = batching.Objective(0.05)

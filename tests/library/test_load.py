@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from deep_learning_cases import load, load_report, load_starts
+from deep_learning_cases.batching.service_times import read_measured
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
 from deep_learning_cases.load import Fate
 from deep_learning_cases.load_client import target
 from deep_learning_cases.predictor import PARTS
-from deep_learning_cases.service_times import read_measured
 from tests.library.serving import Scripted, png, running
 
 

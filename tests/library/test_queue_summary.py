@@ -21,10 +21,9 @@ from deep_learning_cases.batching import (
     simulate,
     summarise,
 )
-from deep_learning_cases.correlated_means import BinnedMeans, standard_error
+from deep_learning_cases.batching.streaming import BinnedMeans, LogHistogram, standard_error
+from deep_learning_cases.batching.summary import warm_up_requests
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.log_histogram import LogHistogram
-from deep_learning_cases.queue_summary import warm_up_requests
 
 # (rate, service time, policy, {quantity: value}); M/M/1 and M/D/1 by formula, Pollaczek-Khinchine, and for batches the
 # values of the embedded Markov chain at the ends of the batches.

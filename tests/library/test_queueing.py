@@ -5,7 +5,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deep_learning_cases import arrivals as arrival_module
 from deep_learning_cases.batching import (
     Constant,
     Exponential,
@@ -16,6 +15,7 @@ from deep_learning_cases.batching import (
     arrival_times_s,
     simulate,
 )
+from deep_learning_cases.batching import arrivals as arrival_module
 from deep_learning_cases.errors import InputError
 from tests.library import queue_reference
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.arrivals import Floats
+from deep_learning_cases.batching.arrivals import Floats
+from deep_learning_cases.batching.service_times import ServiceTime
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import positive, whole
-from deep_learning_cases.service_times import ServiceTime
 
 __all__ = ["Batches", "Policy", "run"]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from deep_learning_cases.arrivals import Floats
+from deep_learning_cases.batching.arrivals import Floats
 from deep_learning_cases.errors import EvidenceError, InputError
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.arguments import positive, whole

@@ -14,47 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases.arrivals import Arrivals, Bursts, Floats, Poisson, Regular, Trace, arrival_times_s
+from deep_learning_cases.batching.arrivals import Arrivals, Floats, Poisson, arrival_times_s
+from deep_learning_cases.batching.queueing import Policy
+from deep_learning_cases.batching.service_times import (
+    Measured,
+    ServiceTime,
+)
+from deep_learning_cases.batching.simulation import Result, load, simulate
+from deep_learning_cases.batching.summary import warm_up_requests
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import positive
 from deep_learning_cases.measuring.distributions import t_quantile
-from deep_learning_cases.queue_simulation import Result, load, simulate, summarise
-from deep_learning_cases.queue_summary import Summary, warm_up_requests
-from deep_learning_cases.queueing import Policy
-from deep_learning_cases.service_times import (
-    Constant,
-    Exponential,
-    Linear,
-    Measured,
-    Mix,
-    ServiceTime,
-    read_measured,
-)
 
-__all__ = [
-    "Bursts",
-    "Choice",
-    "Constant",
-    "Exponential",
-    "Linear",
-    "Measured",
-    "Mix",
-    "Objective",
-    "Poisson",
-    "Policy",
-    "Reading",
-    "Regular",
-    "Result",
-    "Summary",
-    "Trace",
-    "arrival_times_s",
-    "choose_policy",
-    "default_candidates",
-    "load",
-    "read_measured",
-    "simulate",
-    "summarise",
-]
+__all__ = ["Choice", "Objective", "Reading", "choose_policy", "default_candidates"]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases.arrivals import Floats
-from deep_learning_cases.correlated_means import BinnedMeans, standard_error
+from deep_learning_cases.batching.arrivals import Floats
+from deep_learning_cases.batching.queueing import Batches
+from deep_learning_cases.batching.streaming import PERCENTS, BinnedMeans, LogHistogram, ranks, standard_error
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.log_histogram import PERCENTS, LogHistogram, ranks
-from deep_learning_cases.queueing import Batches
 
 __all__ = ["Collector", "Summary", "warm_up_requests"]
 

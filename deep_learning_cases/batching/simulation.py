@@ -7,12 +7,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deep_learning_cases.arrivals import ARRIVAL_STREAM, SERVICE_STREAM, Arrivals, Floats, Trace, generator
+from deep_learning_cases.batching.arrivals import ARRIVAL_STREAM, SERVICE_STREAM, Arrivals, Floats, Trace, generator
+from deep_learning_cases.batching.queueing import Batches, Ints, Policy, run
+from deep_learning_cases.batching.service_times import ServiceTime
+from deep_learning_cases.batching.summary import Collector, Summary, warm_up_requests
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import whole
-from deep_learning_cases.queue_summary import Collector, Summary, warm_up_requests
-from deep_learning_cases.queueing import Batches, Ints, Policy, run
-from deep_learning_cases.service_times import ServiceTime
 
 __all__ = ["EXACT_REQUESTS", "Result", "load", "simulate", "stream", "summarise"]
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deep_learning_cases.arrivals import Arrivals, Poisson, arrival_times_s
-from deep_learning_cases.batching import Objective
+from deep_learning_cases.batching.arrivals import Arrivals, Poisson, arrival_times_s
+from deep_learning_cases.batching.choice import Objective
+from deep_learning_cases.batching.queueing import Policy
+from deep_learning_cases.batching.service_times import ServiceTime
+from deep_learning_cases.batching.simulation import load, simulate
 from deep_learning_cases.errors import InputError, MissingDependencyError
 from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, plain_log
-from deep_learning_cases.queue_simulation import load, simulate
-from deep_learning_cases.queueing import Policy
-from deep_learning_cases.service_times import ServiceTime
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
