@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import engines
-from deep_learning_cases.service_process import Settings
+from deep_learning_cases.serving.process import Settings
 
 POLICY = Policy(8, 0.005, 64)
 BATCH_S = 0.03

@@ -15,8 +15,9 @@ from typing import Any
 import psutil
 
 from benchmarks import _deep_model
-from deep_learning_cases import load, load_report, load_starts, service_process
 from deep_learning_cases.ground import files, machine
+from deep_learning_cases.serving import load, load_report, load_starts
+from deep_learning_cases.serving import process as service_process
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_overload.json"
 MEMORY_LIMIT_BYTES = 200_000_000

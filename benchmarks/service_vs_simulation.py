@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import _deep_model
-from deep_learning_cases import batching, load, load_report, load_starts, service_process
+from deep_learning_cases import batching
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.load import Fate
+from deep_learning_cases.serving import load, load_report, load_starts
+from deep_learning_cases.serving import process as service_process
+from deep_learning_cases.serving.load import Fate
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_vs_simulation.json"
 SHARES = (0.3, 0.6, 0.85)

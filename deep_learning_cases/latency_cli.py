@@ -118,13 +118,13 @@ def _measure(
 
 
 def _service(sizes: list[int], width: int, image_format: str, how: dict[str, Any]) -> dict[str, Any]:
-    from deep_learning_cases import load  # Tornado is an extra, and the other boundaries do without
+    from deep_learning_cases import over_http  # Tornado is an extra, and the other boundaries do without
 
     few = [size for size in sizes if size <= MAX_CONNECTIONS]
     if not few:
         why = f"batches of {sizes}: expected at most {MAX_CONNECTIONS}, as each image has a connection of its own"
-        return {"boundary": load.SERVICE, "unavailable": why}
-    part = load.measure_service(few, width, image_format, **how)
+        return {"boundary": over_http.SERVICE, "unavailable": why}
+    part = over_http.measure_service(few, width, image_format, **how)
     if len(few) < len(sizes):
         part["service"]["left_out"] = f"batches above {MAX_CONNECTIONS}: each image has a connection of its own"
     return part

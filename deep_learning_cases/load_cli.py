@@ -12,7 +12,7 @@ from deep_learning_cases.models import data
 
 if TYPE_CHECKING:
     from deep_learning_cases.batching.arrivals import Floats
-    from deep_learning_cases.load import Fate
+    from deep_learning_cases.serving.load import Fate
 
 __all__ = ["add_arguments", "command"]
 
@@ -39,7 +39,7 @@ def command(arguments: argparse.Namespace) -> int:
 
     After Ctrl-C the same with the requests that were sent until then, and exit code 130.
     """
-    from deep_learning_cases import load, load_report, load_starts
+    from deep_learning_cases.serving import load, load_report, load_starts
 
     if arguments.rate is None and arguments.concurrency is None and _is_drawn(arguments.arrivals):
         raise InputError("neither --rate nor --concurrency is given: expected requests per second, or clients in turn")
@@ -82,7 +82,7 @@ def _check_place(out: Path) -> None:
 def _send(arguments: argparse.Namespace, bodies: list[bytes], starts_s: "Floats | None") -> "list[Fate]":
     from tqdm import tqdm
 
-    from deep_learning_cases import load
+    from deep_learning_cases.serving import load
 
     total = None if starts_s is None else len(starts_s)
     with tqdm(total=total, desc="sending", unit="request", disable=None, leave=False, file=sys.stderr) as bar:
@@ -99,7 +99,7 @@ def _send(arguments: argparse.Namespace, bodies: list[bytes], starts_s: "Floats 
 
 
 def _lines(arguments: argparse.Namespace, result: dict[str, Any]) -> list[str]:
-    from deep_learning_cases import load_report
+    from deep_learning_cases.serving import load_report
 
     lines = load_report.lines(result)
     if arguments.concurrency is not None:

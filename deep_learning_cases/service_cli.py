@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C; exit code 0 if every accepted request was answered, 1 if not."""
-    from deep_learning_cases import service_process
+    from deep_learning_cases.serving import process as service_process
 
     if not 0 <= arguments.port <= 65535:
         raise InputError(f"--port is {arguments.port}: expected 0 to 65535; choose another")

@@ -131,6 +131,7 @@ def test_every_lab_and_every_folder_of_the_library_is_listed():
         "deep_learning_cases/ground/schemas",
         "deep_learning_cases/measuring",
         "deep_learning_cases/models",
+        "deep_learning_cases/serving",
     }
 
 

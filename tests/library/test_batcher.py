@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from deep_learning_cases.batcher import Batcher, delay_s
 from deep_learning_cases.batching.queueing import Policy
+from deep_learning_cases.serving.batcher import Batcher, delay_s
 from tests.library.serving import Scripted, until
 
 IMAGE = np.zeros((1, 8, 8), np.float32)

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from deep_learning_cases import boundaries, cases, fresh_starts, images, latency_cli, latency_engine, latency_trial
+from deep_learning_cases import boundaries, cases, fresh_starts, latency_cli, latency_engine, latency_trial
 from deep_learning_cases.errors import EvidenceError, InputError, MeasurementError
 from deep_learning_cases.measuring import fresh_process
+from deep_learning_cases.serving import images
 
 PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 

@@ -10,13 +10,14 @@ import time
 import numpy as np
 import pytest
 
-from deep_learning_cases import load, load_report, load_starts
+from deep_learning_cases import over_http
 from deep_learning_cases.batching.service_times import read_measured
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
-from deep_learning_cases.load import Fate
-from deep_learning_cases.load_client import target
-from deep_learning_cases.predictor import PARTS
+from deep_learning_cases.serving import load, load_report, load_starts
+from deep_learning_cases.serving.load import Fate
+from deep_learning_cases.serving.load_client import target
+from deep_learning_cases.serving.predictor import PARTS
 from tests.library.serving import Scripted, png, running
 
 
@@ -211,7 +212,7 @@ def test_ctrl_c_before_anything_was_sent_is_only_ctrl_c(monkeypatch):
     async def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("deep_learning_cases.load_client.Client.connect", interrupted)
+    monkeypatch.setattr("deep_learning_cases.serving.load_client.Client.connect", interrupted)
     with pytest.raises(KeyboardInterrupt) as stopped:
         load.send("http://127.0.0.1:9", [b"x"], concurrency=1)
     assert type(stopped.value) is KeyboardInterrupt
@@ -292,7 +293,7 @@ def test_the_precise_event_loop_keeps_timers_and_sockets():
         connection.close()
         writer.close()
 
-    from deep_learning_cases.load_client import event_loop
+    from deep_learning_cases.serving.load_client import event_loop
 
     with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=event_loop) as runner:
         runner.run(main())
@@ -360,7 +361,7 @@ def test_the_service_boundary_gives_rows_of_the_record():
         def run(self, images):
             return np.zeros((len(images), 10), np.float32)
 
-    part = load.measure_service([1, 3], 16, "jpeg", warmups=2, trials=4, engine=Engine())
+    part = over_http.measure_service([1, 3], 16, "jpeg", warmups=2, trials=4, engine=Engine())
     assert set(part) == {"boundary", "image", "service", "results"}
     for size in (1, 3):
         row = part["results"][size]
@@ -372,6 +373,6 @@ def test_the_service_boundary_gives_rows_of_the_record():
 def test_the_service_boundary_in_a_process_of_its_own_leaves_nothing_behind():
     import psutil
 
-    part = load.measure_service([2], 16, warmups=1, trials=2, engine="numpy")
+    part = over_http.measure_service([2], 16, warmups=1, trials=2, engine="numpy")
     assert part["results"][2]["trials"] == 2
     assert not [child for child in psutil.Process().children() if "service_process" in " ".join(child.cmdline())]

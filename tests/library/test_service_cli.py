@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import load, load_cli, load_report, service_cli, service_process
+from deep_learning_cases import load_cli, service_cli
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts
-from deep_learning_cases.predictor import PARTS
+from deep_learning_cases.serving import load, load_report
+from deep_learning_cases.serving import process as service_process
+from deep_learning_cases.serving.predictor import PARTS
 from tests.library.serving import Asking, Scripted, ask, png, running
 
 SERVE = """

@@ -6,8 +6,8 @@ from http.client import responses
 from typing import Any
 
 from deep_learning_cases.errors import MissingDependencyError
-from deep_learning_cases.predictor import Answer, Prediction, Predictor, Refusal
-from deep_learning_cases.service_metrics import CONTENT_TYPE
+from deep_learning_cases.serving.metrics import CONTENT_TYPE
+from deep_learning_cases.serving.predictor import Answer, Prediction, Predictor, Refusal
 
 try:
     from tornado import web

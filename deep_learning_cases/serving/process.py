@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from deep_learning_cases import service
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import InputError, MeasurementError
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models import engines
-from deep_learning_cases.predictor import Limits
+from deep_learning_cases.serving import server as service
+from deep_learning_cases.serving.predictor import Limits
 
 __all__ = ["Served", "Settings", "child", "serve", "serving"]
 
@@ -76,7 +76,7 @@ def serve(
 @contextlib.contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     """The service in a fresh process on a free port of the loopback interface; stopped gracefully at the end."""
-    command = [sys.executable, "-m", "deep_learning_cases.service_process", json.dumps(asdict(settings))]
+    command = [sys.executable, "-m", "deep_learning_cases.serving.process", json.dumps(asdict(settings))]
     with child(command, settings.threads) as served:
         yield served
 
@@ -137,7 +137,7 @@ def _end(process: "subprocess.Popen[str]") -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``python -m deep_learning_cases.service_process JSON``: serve until standard input closes."""
+    """``python -m deep_learning_cases.serving.process JSON``: serve until standard input closes."""
     try:
         settings = Settings(**json.loads(argv[0]))
     except (IndexError, TypeError, ValueError) as error:

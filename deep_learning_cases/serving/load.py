@@ -10,24 +10,20 @@ slow service then gets fewer requests just when it is slow, and the waiting that
 import asyncio
 import gc
 import json
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from deep_learning_cases import images, latency_engine, latency_record, service, service_process
+from deep_learning_cases import lazily
 from deep_learning_cases.batching.arrivals import Floats
-from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import positive, whole
-from deep_learning_cases.ground.progress import Progress, progress_steps
-from deep_learning_cases.load_client import Client, Reply, Target, event_loop, target
-from deep_learning_cases.load_starts import MAX_REQUESTS, MAX_SECONDS
-from deep_learning_cases.predictor import PARTS
+from deep_learning_cases.serving import images
+from deep_learning_cases.serving.load_client import Client, Reply, Target, event_loop, target
+from deep_learning_cases.serving.load_starts import MAX_REQUESTS, MAX_SECONDS
+from deep_learning_cases.serving.predictor import PARTS
 
-__all__ = ["INTERRUPTED", "SERVICE", "Fate", "LoadInterrupted", "make_bodies", "measure_service", "send"]
+__all__ = ["INTERRUPTED", "Fate", "LoadInterrupted", "make_bodies", "send"]
 
 MAX_IN_FLIGHT = 500
 """While so many requests are unanswered the next one waits for one of them to end, and counts as late."""
@@ -41,13 +37,6 @@ DISTINCT = 16
 
 LEAD_S = 0.05
 PROGRESS_S = 0.5
-
-SERVICE = (
-    "Service: from just before the first request of the batch is written to a connection to the last answer read."
-    " Included: HTTP on the loopback interface between two processes, one image per request, decoding, resizing,"
-    " waiting until the batch is full, and the forward pass. Excluded: starting the service, opening connections, and"
-    " a real network."
-)
 
 
 @dataclass
@@ -104,7 +93,7 @@ def send(
     positive(timeout_s, "timeout (seconds)")
     if not 0 < positive(seconds, "seconds") <= MAX_SECONDS:
         raise InputError(f"seconds is {seconds:g}: expected at most {MAX_SECONDS:g}; make several runs")
-    runs: list[_Run] = []
+    runs: list[Run] = []
     enabled = gc.isenabled()
     gc.collect()
     gc.disable()  # a collection would make a request late
@@ -128,14 +117,14 @@ async def _send(
     seconds: float,
     timeout_s: float,
     progress: Callable[[int], object] | None,
-    runs: "list[_Run]",
+    runs: "list[Run]",
 ) -> list[Fate]:
     """Send the load; the run is put into ``runs``, so that it can be asked after an interrupt as well."""
     client = Client(where, timeout_s)
     loop = asyncio.get_running_loop()
     try:
         await client.connect(concurrency or 1)
-        run = _Run(client, requests, loop.time() + LEAD_S)
+        run = Run(client, requests, loop.time() + LEAD_S)
         runs.append(run)
         teller = None if progress is None else loop.create_task(run.tell(progress))
         if concurrency is None:
@@ -150,7 +139,7 @@ async def _send(
         client.close()
 
 
-class _Run:
+class Run:
     """One load being sent; the clock is the event loop's, monotonic."""
 
     def __init__(self, client: Client, requests: Sequence[bytes], begun_s: float) -> None:
@@ -224,101 +213,6 @@ def _fate(start_s: float | None, sent_s: float, done_s: float, reply: Reply) -> 
     return fate
 
 
-def measure_service(
-    batches: Sequence[int],
-    width: int = 64,
-    image_format: str = "png",
-    *,
-    warmups: int = 8,
-    trials: int = 60,
-    engine: Any = "numpy",
-    model: str | Path | None = None,
-    seed: int = 1729,
-    threads: int = 1,
-    device: str = "cpu",
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Time a real service over HTTP, batch size by batch size: so many requests at once, until the last answer.
-
-    For each batch size a service is started whose largest batch it is, with a wait so long that a batch always fills.
-    An engine by name runs in a process of its own; an engine object in a thread of this one, which costs it time.
-
-    Returns ``boundary`` in words, ``image``, ``service`` (where it ran, and the medians of the parts that the service
-    itself measured, in milliseconds) and ``results`` as in the record of :func:`cases.latency_case`.  MeasurementError
-    where a request got no answer, or where a batch was not what was sent.
-    """
-    bodies = make_bodies(width, image_format, seed, 8)
-    results: dict[int, dict[str, Any]] = {}
-    parts: dict[str, dict[str, float]] = {}
-    with progress_steps(progress, len(batches)) as step:
-        for done, size in enumerate(batches):
-            step(done, f"service, batch {size}")
-            policy = service.Policy(size, 5.0, size)
-            if isinstance(engine, str):
-                with latency_engine.model_file(engine, model, seed) as (path, _origin):
-                    settings = service_process.Settings(
-                        str(path.resolve()), engine, threads, device, size, policy.max_wait_s, size
-                    )
-                    with service_process.serving(settings) as served:
-                        rounds = _rounds(served.url, bodies, size, warmups + trials)
-            else:
-                with (
-                    latency_engine.opened(engine, model, seed, threads, device) as measured,
-                    service.running(cast(service.Run, measured.run), policy) as started,
-                ):
-                    rounds = _rounds(started.url, bodies, size, warmups + trials)
-            times_ms = [1e3 * (max(f.done_s for f in fates) - min(f.sent_s for f in fates)) for fates in rounds]
-            results[size] = latency_record.row(times_ms[warmups:], times_ms[:warmups], size)
-            kept = [fate for fates in rounds[warmups:] for fate in fates]
-            parts[str(size)] = {part: float(np.median([fate.server_ms[part] for fate in kept])) for part in PARTS}
-        step(len(batches), "")
-    return {
-        "boundary": SERVICE,
-        "image": {
-            "format": image_format,
-            "width_px": width,
-            "height_px": width,
-            "mode": "RGB",
-            "mean_bytes": round(sum(map(len, bodies)) / len(bodies)),
-            "distinct_images": len(bodies),
-        },
-        "service": {
-            "server": "Tornado, one process"
-            if isinstance(engine, str)
-            else "Tornado, a thread of the measuring process",
-            "client": "asyncio, this process",
-            "median_parts_ms": parts,
-        },
-        "results": results,
-    }
-
-
-def _rounds(url: str, bodies: Sequence[bytes], size: int, rounds: int) -> list[list[Fate]]:
-    """``rounds`` times ``size`` requests at once, each time until all are answered."""
-    where = target(url)
-    requests = [where.request(body) for body in bodies]
-
-    async def main() -> list[list[Fate]]:
-        client = Client(where, 30.0)
-        try:
-            await client.connect(size)
-            found = []
-            for number in range(rounds):
-                run = _Run(
-                    client, requests[number % len(requests) :] + requests[: number % len(requests)], time.monotonic()
-                )
-                await run.closed_loop(size, [0.0] * size, MAX_SECONDS)
-                found.append(run.fates())
-            return found
-        finally:
-            client.close()
-
-    with asyncio.Runner(loop_factory=event_loop) as runner:
-        found = runner.run(main())
-    for fate in (fate for fates in found for fate in fates):
-        if fate.status != "200" or fate.batch_size != size:
-            raise MeasurementError(
-                f"a request of a batch of {size} ended with {fate.status} in a batch of {fate.batch_size}:"
-                " expected an answer from a full batch; measure again on a quieter machine"
-            )
-    return found
+if not TYPE_CHECKING:
+    # Notebooks ask here for the latency of the whole service, which is the latency lab's.
+    __getattr__ = lazily({name: f"over_http:{name}" for name in ("SERVICE", "measure_service")})

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from deep_learning_cases.ground import machine, schemas
-from deep_learning_cases.load import Fate
 from deep_learning_cases.measuring import stats
-from deep_learning_cases.predictor import PARTS
+from deep_learning_cases.serving.load import Fate
+from deep_learning_cases.serving.predictor import PARTS
 
 __all__ = ["SCHEMA", "check", "lines", "record", "summary"]
 

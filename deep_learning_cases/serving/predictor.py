@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import images
-from deep_learning_cases.batcher import Batcher, Outcome, Request
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.ground.arguments import positive, whole
-from deep_learning_cases.service_metrics import Metrics, resident_bytes
+from deep_learning_cases.serving import images
+from deep_learning_cases.serving.batcher import Batcher, Outcome, Request
+from deep_learning_cases.serving.metrics import Metrics, resident_bytes
 
 __all__ = ["GONE", "PARTS", "Answer", "Limits", "Prediction", "Predictor", "Refusal"]
 

@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import images, service_handlers
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, MeasurementError
 from deep_learning_cases.models import data
-from deep_learning_cases.predictor import Limits, Predictor
-from deep_learning_cases.service_handlers import OpenRequests
-from deep_learning_cases.service_metrics import Metrics, resident_bytes
+from deep_learning_cases.serving import handlers as service_handlers
+from deep_learning_cases.serving import images
+from deep_learning_cases.serving.handlers import OpenRequests
+from deep_learning_cases.serving.metrics import Metrics, resident_bytes
+from deep_learning_cases.serving.predictor import Limits, Predictor
 
 # After the handlers, which say in one line that Tornado is missing.
 from tornado import httpserver, iostream, netutil, web  # isort: skip
