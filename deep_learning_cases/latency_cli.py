@@ -15,8 +15,8 @@ from deep_learning_cases.errors import InputError, MeasurementError, MissingDepe
 from deep_learning_cases.ground import out_folder
 
 if TYPE_CHECKING:
-    from deep_learning_cases.cases import LatencyCase
     from deep_learning_cases.ground.figures import Picture
+    from deep_learning_cases.latency.case import LatencyCase
 
 __all__ = ["add_arguments", "command"]
 
@@ -52,8 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Run ``dlcases latency``; returns the exit code, raises one of the library's failures for anything unusable."""
-    from deep_learning_cases import cases, latency_record, latency_view
     from deep_learning_cases.ground import files
+    from deep_learning_cases.latency import case as cases
+    from deep_learning_cases.latency import record as latency_record
+    from deep_learning_cases.latency import view as latency_view
 
     asked = _boundaries(arguments.boundary)
     sizes = cases.check_batches(_whole_numbers("--batches", arguments.batches))
@@ -87,7 +89,8 @@ def command(arguments: argparse.Namespace) -> int:
 def _measure(
     arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int], limit_bytes: int | None
 ) -> "LatencyCase":
-    from deep_learning_cases import boundaries, cases, fresh_starts
+    from deep_learning_cases.latency import boundaries, fresh_starts
+    from deep_learning_cases.latency import case as cases
 
     what = {key: getattr(arguments, key) for key in ("engine", "model", "seed", "threads", "device")}
     how = what | {"warmups": arguments.warmups, "trials": arguments.trials}
@@ -118,7 +121,7 @@ def _measure(
 
 
 def _service(sizes: list[int], width: int, image_format: str, how: dict[str, Any]) -> dict[str, Any]:
-    from deep_learning_cases import over_http  # Tornado is an extra, and the other boundaries do without
+    from deep_learning_cases.latency import over_http  # Tornado is an extra, and the other boundaries do without
 
     few = [size for size in sizes if size <= MAX_CONNECTIONS]
     if not few:
@@ -141,7 +144,8 @@ def _or_why_not(asked: set[str], kind: str, measure: Callable[[], dict[str, Any]
 
 
 def _pictures(record: "LatencyCase") -> "Iterator[Picture]":
-    from deep_learning_cases import latency_plots, latency_view
+    from deep_learning_cases.latency import plots as latency_plots
+    from deep_learning_cases.latency import view as latency_view
 
     yield latency_plots.distribution(record["results"])
     series = {"model only": record["results"]}

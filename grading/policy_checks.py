@@ -1,6 +1,6 @@
 """The judge of the latency lab's evidence: what the library's own check found, made into points and messages.
 
-``deep_learning_cases.policy_record.check`` recomputes the sums of ``latency.json`` and simulates the policy of
+``deep_learning_cases.latency.policy_record.check`` recomputes the sums of ``latency.json`` and simulates the policy of
 ``policy.json`` anew, so it runs behind the wall; the judge gets plain findings and decides outside.
 """
 
@@ -13,7 +13,7 @@ from grading.items import ItemResult
 
 __all__ = ["CHECK", "POLICY_ITEMS", "judge", "judge_folder", "unreadable"]
 
-CHECK = "deep_learning_cases.policy_record:check"
+CHECK = "deep_learning_cases.latency.policy_record:check"
 
 POLICY_ITEMS = {"latency_record": 3, "policy_prediction": 3, "policy_claims": 2}
 """``latency_report`` and ``policy_defence`` (4 each, written answers) are graded by hand."""

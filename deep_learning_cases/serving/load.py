@@ -215,4 +215,4 @@ def _fate(start_s: float | None, sent_s: float, done_s: float, reply: Reply) -> 
 
 if not TYPE_CHECKING:
     # Notebooks ask here for the latency of the whole service, which is the latency lab's.
-    __getattr__ = lazily({name: f"over_http:{name}" for name in ("SERVICE", "measure_service")})
+    __getattr__ = lazily({name: f"latency.over_http:{name}" for name in ("SERVICE", "measure_service")})

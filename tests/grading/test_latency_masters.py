@@ -228,7 +228,7 @@ def test_the_blank_earns_nothing_beside_somebody_elses_measurement(finished, tmp
 def test_the_judge_outside_gives_the_reference_everything(finished):
     from dataclasses import asdict
 
-    from deep_learning_cases import policy_record
+    from deep_learning_cases.latency import policy_record
 
     folder, _ = finished
     findings = [asdict(finding) for finding in policy_record.check(folder / "evidence")]

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from deep_learning_cases.policy_record import AREAS, check
+from deep_learning_cases.latency.policy_record import AREAS, check
 from grading import policy_checks
 from grading.sandbox import ComputeFailed
 
@@ -57,7 +57,7 @@ def test_messages_are_one_bounded_line_whatever_the_file_says():
 def test_a_folder_is_checked_behind_the_wall(tmp_path):
     box = _Box([_finding("policy_claims")])
     assert sum(item.points for item in policy_checks.judge_folder(tmp_path, box)) == 6
-    assert box.asked == [("deep_learning_cases.policy_record:check", tmp_path)]
+    assert box.asked == [("deep_learning_cases.latency.policy_record:check", tmp_path)]
 
 
 def test_a_box_that_was_lost_once_is_asked_again(tmp_path):

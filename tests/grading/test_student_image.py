@@ -129,6 +129,7 @@ def test_every_lab_and_every_folder_of_the_library_is_listed():
         "deep_learning_cases/batching",
         "deep_learning_cases/ground",
         "deep_learning_cases/ground/schemas",
+        "deep_learning_cases/latency",
         "deep_learning_cases/measuring",
         "deep_learning_cases/models",
         "deep_learning_cases/serving",

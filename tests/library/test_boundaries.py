@@ -8,8 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from deep_learning_cases import boundaries, cases, fresh_starts, latency_cli, latency_engine, latency_trial
+from deep_learning_cases import latency_cli
 from deep_learning_cases.errors import EvidenceError, InputError, MeasurementError
+from deep_learning_cases.latency import boundaries, fresh_starts
+from deep_learning_cases.latency import case as cases
+from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency import trial as latency_trial
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.serving import images
 

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import deep_learning_cases
-from deep_learning_cases import cases, latency_engine, latency_record, latency_view
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError
 from deep_learning_cases.ground import schemas
 from deep_learning_cases.ground.threads import blas_threads
+from deep_learning_cases.latency import case as cases
+from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency import record as latency_record
+from deep_learning_cases.latency import view as latency_view
 from deep_learning_cases.measuring import stats
 
 

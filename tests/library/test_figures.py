@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from deep_learning_cases import comparison_plots, comparison_summary, latency_plots, latency_record, plots
+from deep_learning_cases import comparison_plots, comparison_summary, plots
 from deep_learning_cases.ground import figures
+from deep_learning_cases.latency import plots as latency_plots
+from deep_learning_cases.latency import record as latency_record
 
 DECADES = [1.02, 1.5, 3, 30, 300, 3000, 1e6]
 

@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pytest
 
-from deep_learning_cases import over_http
 from deep_learning_cases.batching.service_times import read_measured
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
+from deep_learning_cases.latency import over_http
 from deep_learning_cases.serving import load, load_report, load_starts
 from deep_learning_cases.serving.load import Fate
 from deep_learning_cases.serving.load_client import target

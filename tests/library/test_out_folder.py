@@ -12,7 +12,6 @@ import pytest
 
 from deep_learning_cases import (
     bench,
-    cases,
     cli,
     comparison,
     latency_cli,
@@ -25,6 +24,7 @@ from deep_learning_cases import (
 )
 from deep_learning_cases.errors import FileError
 from deep_learning_cases.ground import archive, files, out_folder
+from deep_learning_cases.latency import case as cases
 from deep_learning_cases.models import network
 
 ROOT = Path(__file__).resolve().parents[2]

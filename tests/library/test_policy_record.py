@@ -4,9 +4,12 @@ import json
 
 import pytest
 
-from deep_learning_cases import batching, cases, latency_record, policy_record
+from deep_learning_cases import batching
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, schemas
+from deep_learning_cases.latency import case as cases
+from deep_learning_cases.latency import policy_record
+from deep_learning_cases.latency import record as latency_record
 
 ROWS = {1: 1.0, 8: 2.4, 32: 7.2, 128: 26.4}  # ms for a batch: 0.8 + 0.2 for each request
 DECLARED = {"rate_per_s": 1500.0, "slo_p95_ms": 10.0, "because": "cameras times digits per letter"}

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from deep_learning_cases import latency_engine
 from deep_learning_cases.errors import DeepLearningCasesError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.measuring import trial
 from deep_learning_cases.models import engines
 

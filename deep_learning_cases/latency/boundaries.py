@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import latency_engine, latency_record
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
+from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency import record as latency_record
 from deep_learning_cases.measuring import timing
 from deep_learning_cases.serving import images
 

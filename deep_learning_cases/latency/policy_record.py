@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import batching, cases, latency_record
+from deep_learning_cases import batching
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.ground.handed_in import Finding, read_regular
+from deep_learning_cases.latency import case as cases
+from deep_learning_cases.latency import record as latency_record
 
 __all__ = ["AREAS", "BATCHES", "LATENCY", "LEAST_TRIALS", "POLICY", "check", "collect", "service_times", "write"]
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import latency_engine
-from deep_learning_cases.cases import MAX_BATCH
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.ground.progress import Progress, progress_steps
-from deep_learning_cases.latency_record import STAGES
+from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency.case import MAX_BATCH
+from deep_learning_cases.latency.record import STAGES
 from deep_learning_cases.measuring import fresh_process
 
 __all__ = ["COLD", "MEMORY", "STAGES", "cold", "largest_batch", "memory"]
@@ -33,7 +33,7 @@ MEMORY = (
     " Python, NumPy, this library, the runtime, weights, inputs, working buffers. It is the process's, not the model's."
 )
 
-_COMMAND = ("-P", "-c", "from deep_learning_cases.latency_trial import main; main()")
+_COMMAND = ("-P", "-c", "from deep_learning_cases.latency.trial import main; main()")
 
 
 def cold(

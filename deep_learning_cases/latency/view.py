@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from deep_learning_cases import latency_plots
 from deep_learning_cases.ground.figures import INK
+from deep_learning_cases.latency import plots as latency_plots
 from deep_learning_cases.measuring import stats
 
 __all__ = ["boundary_name", "facts", "histogram", "html", "report", "table"]

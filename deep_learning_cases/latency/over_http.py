@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from deep_learning_cases import latency_engine, latency_record
 from deep_learning_cases.errors import MeasurementError
 from deep_learning_cases.ground.progress import Progress, progress_steps
+from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency import record as latency_record
 from deep_learning_cases.serving import process, server
 from deep_learning_cases.serving.load import Fate, Run, make_bodies
 from deep_learning_cases.serving.load_client import Client, event_loop, target

@@ -14,11 +14,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import latency_engine, latency_record
 from deep_learning_cases.errors import FileError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
+from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency import record as latency_record
 from deep_learning_cases.measuring import timing
 from deep_learning_cases.models import data
 
@@ -51,7 +52,7 @@ class LatencyCase(dict[str, Any]):
     """
 
     def _repr_html_(self) -> str:
-        from deep_learning_cases import latency_view
+        from deep_learning_cases.latency import view as latency_view
 
         return latency_view.html(self)
 
@@ -92,7 +93,7 @@ def latency_case(
         None with the reason in ``p99_note``, ``mean_ms``, ``min_ms``, ``max_ms``, ``first_call_ms``, ``ms_per_image``,
         ``images_per_second``, ``samples_ms``, ``warmups_ms``}}, all times per batch; beside it ``hardware``,
         ``software``, ``threads``, ``input_shape``, ``precision``, ``boundary``, ``execution``, ``created_at`` and
-        ``schema``.  Definitions: :mod:`deep_learning_cases.latency_record`.
+        ``schema``.  Definitions: :mod:`deep_learning_cases.latency.record`.
 
     Raises:
         InputError: an argument that makes no sense.
