@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import comparison, subjects, variants
-from deep_learning_cases.comparison_claims import CLAIMS
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError
 from deep_learning_cases.ground import files, out_folder
 from deep_learning_cases.models import data
-from deep_learning_cases.torch_quantization import BACKENDS
+from deep_learning_cases.quantizing import subjects, variants
+from deep_learning_cases.quantizing.comparison import compare as comparison
+from deep_learning_cases.quantizing.comparison.claims import CLAIMS
+from deep_learning_cases.quantizing.torch_eager import BACKENDS
 
 __all__ = ["add_arguments", "command", "lines"]
 
@@ -169,7 +170,7 @@ def _count(value: int | None) -> str:
 
 
 def _draw(record: dict[str, Any], folder: Path) -> list[str]:
-    from deep_learning_cases import comparison_plots
+    from deep_learning_cases.quantizing.comparison import plots as comparison_plots
 
     written = []
     for picture in comparison_plots.pictures(record):

@@ -1,6 +1,6 @@
 """The judge of the quantization lab's evidence: what the library's own check found, made into points and messages.
 
-``deep_learning_cases.claims_record.check`` computes everything of ``quantization.json`` again and judges the claims
+:func:`claims_record.check` computes everything of ``quantization.json`` again and judges the claims
 against its raw samples, behind the wall; the judge gets plain findings and decides outside.  Each of the four claims is
 a quarter of ``claims_verdicts``, ``claims_evidence`` and ``claims_scope``.
 """
@@ -14,7 +14,7 @@ from grading.items import COMPARISON_ITEMS, ItemResult
 
 __all__ = ["CHECK", "judge", "judge_folder", "unreadable"]
 
-CHECK = "deep_learning_cases.claims_record:check"
+CHECK = "deep_learning_cases.quantizing.comparison.claims_record:check"
 FILE, CLAIMS = "claims.json", 4
 
 PRAISE = {

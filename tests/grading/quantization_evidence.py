@@ -38,7 +38,9 @@ def _answer(job: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
 
 def make(folder: Path) -> Path:
     """Train for one epoch, quantize, and write ``folder`` with record, models and the claims about ``static``."""
-    from deep_learning_cases import claims_record, comparison, subjects
+    from deep_learning_cases.quantizing import subjects
+    from deep_learning_cases.quantizing.comparison import claims_record
+    from deep_learning_cases.quantizing.comparison import compare as comparison
 
     _answer.pid = 1000
     plan = comparison.Plan(iterations=100, rounds=3, threads=1)
@@ -50,7 +52,7 @@ def make(folder: Path) -> Path:
 
 def claims(folder: Path, config: str) -> dict[str, Any]:
     """What follows from the record about one version, with a scope each."""
-    from deep_learning_cases import claims_record
+    from deep_learning_cases.quantizing.comparison import claims_record
 
     found = claims_record.expected(json.loads((folder / "quantization.json").read_text()), config, 1)
     for name, (holds_for, not_for, again) in SCOPES.items():

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from deep_learning_cases import claims_record
 from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.quantizing.comparison import claims_record
 from grading import claims_checks
 from grading.items import COMPARISON_ITEMS
 from grading.sandbox import ComputeFailed

@@ -245,7 +245,7 @@ def finished(source, tmp_path_factory) -> tuple[Path, dict]:
 
 @pytest.mark.slow
 def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
-    from deep_learning_cases import claims_record
+    from deep_learning_cases.quantizing.comparison import claims_record
     from grading.claims_checks import judge
 
     folder, outputs = finished

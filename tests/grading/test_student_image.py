@@ -132,6 +132,8 @@ def test_every_lab_and_every_folder_of_the_library_is_listed():
         "deep_learning_cases/latency",
         "deep_learning_cases/measuring",
         "deep_learning_cases/models",
+        "deep_learning_cases/quantizing",
+        "deep_learning_cases/quantizing/comparison",
         "deep_learning_cases/serving",
     }
 

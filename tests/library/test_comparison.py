@@ -8,19 +8,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from deep_learning_cases import (
-    comparison,
-    comparison_claims,
-    comparison_plots,
-    comparison_record,
-    comparison_summary,
-    comparison_trial,
-    predictions,
-    runners,
-    subjects,
-    torch_quantization,
-    variants,
-)
 from deep_learning_cases.errors import (
     FileError,
     InputError,
@@ -31,6 +18,15 @@ from deep_learning_cases.errors import (
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts, cifar_network, onnx_export
 from deep_learning_cases.quantize_cli import lines
+from deep_learning_cases.quantizing import runners, subjects, variants
+from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing.comparison import claims as comparison_claims
+from deep_learning_cases.quantizing.comparison import compare as comparison
+from deep_learning_cases.quantizing.comparison import plots as comparison_plots
+from deep_learning_cases.quantizing.comparison import predictions
+from deep_learning_cases.quantizing.comparison import record as comparison_record
+from deep_learning_cases.quantizing.comparison import summary as comparison_summary
+from deep_learning_cases.quantizing.comparison import trial as comparison_trial
 
 SEED = 1729
 
@@ -397,7 +393,7 @@ def test_without_a_cuda_device_the_record_says_so(measured):
 
 
 def test_without_torchao_pt2e_names_the_command(monkeypatch):
-    from deep_learning_cases import pt2e
+    from deep_learning_cases.quantizing import pt2e
 
     def gone(name):
         raise ModuleNotFoundError(f"No module named {name!r}")

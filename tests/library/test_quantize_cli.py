@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from deep_learning_cases import comparison, quantize_cli
+from deep_learning_cases import quantize_cli
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import cifar
+from deep_learning_cases.quantizing.comparison import compare as comparison
 
 _spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))
 tiny = importlib.util.module_from_spec(_spec)
@@ -129,7 +130,7 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, arguments, kind, message):
 
 
 def test_a_backend_that_is_not_built_in_is_named(monkeypatch):
-    from deep_learning_cases import torch_quantization
+    from deep_learning_cases.quantizing import torch_eager as torch_quantization
 
     monkeypatch.setattr(torch_quantization, "built_in", lambda: ["qnnpack"])
     with pytest.raises(InputError, match="'onednn' is not built into this PyTorch"):

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import pt2e, torch_quantization
 from deep_learning_cases.errors import InputError, MissingDependencyError
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import onnx_int8 as quantization
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.subjects import Subject
+from deep_learning_cases.quantizing import pt2e
+from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing.subjects import Subject
 
 __all__ = ["CUDA", "DEFAULT", "VARIANTS", "Variant", "calibration_batches", "choose", "make", "missing"]
 

@@ -6,9 +6,9 @@ Colours are those of Okabe and Ito; every version has a marker and a line style 
 from collections.abc import Mapping
 from typing import Any
 
-from deep_learning_cases.comparison_summary import merged_samples
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, panels, plain_log, shared_legend
+from deep_learning_cases.quantizing.comparison.summary import merged_samples
 
 __all__ = ["class_changes", "distributions", "pictures", "size_against_speed"]
 

@@ -14,15 +14,16 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import runners, torch_quantization
 from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.measuring import timing, trial
-from deep_learning_cases.variants import VARIANTS
+from deep_learning_cases.quantizing import runners
+from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["COMMAND_CODE", "TRACED_CALLS", "main", "measure_series", "run_job"]
 
-COMMAND_CODE = "from deep_learning_cases.comparison_trial import main; main()"
+COMMAND_CODE = "from deep_learning_cases.quantizing.comparison.trial import main; main()"
 
 TRACED_CALLS = 20
 """Passes under tracemalloc, after all timings: tracing slows every allocation of Python."""

@@ -9,12 +9,12 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import comparison_check
-from deep_learning_cases.comparison_claims import CLAIMS, claims_of
 from deep_learning_cases.errors import DeepLearningCasesError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.ground.expectation import look, one_line
 from deep_learning_cases.ground.handed_in import Finding, read_regular
+from deep_learning_cases.quantizing.comparison import check as comparison_check
+from deep_learning_cases.quantizing.comparison.claims import CLAIMS, claims_of
 
 __all__ = ["AREAS", "CLAIMS", "FILE", "RECORD", "check", "expected", "write"]
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import int8_kernels, pt2e, subjects, torch_quantization
 from deep_learning_cases.errors import MissingDependencyError
 from deep_learning_cases.ground import files
 from deep_learning_cases.models.artefacts import IMAGE_INPUT, LOGITS_OUTPUT
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.variants import VARIANTS
+from deep_learning_cases.quantizing import int8_kernels, pt2e, subjects
+from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["Runner", "opened"]
 

@@ -4,12 +4,12 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deep_learning_cases.comparison_plan import Plan
-from deep_learning_cases.comparison_trial import TRACED_CALLS
 from deep_learning_cases.ground import files, machine
 from deep_learning_cases.measuring import timing
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.subjects import Subject
+from deep_learning_cases.quantizing.comparison.plan import Plan
+from deep_learning_cases.quantizing.comparison.trial import TRACED_CALLS
+from deep_learning_cases.quantizing.subjects import Subject
 
 __all__ = ["CAVEATS", "SCHEMA", "busy", "started", "utc_now"]
 

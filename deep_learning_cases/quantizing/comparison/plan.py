@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from deep_learning_cases import torch_quantization, variants
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.variants import VARIANTS
+from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing import variants
+from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["BATCH_SIZES", "Plan"]
 

@@ -15,18 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases import int8_kernels, predictions, runners, torch_quantization, variants
-from deep_learning_cases.comparison_claims import claims_of
-from deep_learning_cases.comparison_plan import Plan
-from deep_learning_cases.comparison_record import CAVEATS, SCHEMA, busy, started, utc_now
-from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
-from deep_learning_cases.comparison_trial import COMMAND_CODE
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models.network import compiler_cache
-from deep_learning_cases.subjects import Subject
-from deep_learning_cases.variants import VARIANTS
+from deep_learning_cases.quantizing import int8_kernels, runners, variants
+from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing.comparison import predictions
+from deep_learning_cases.quantizing.comparison.claims import claims_of
+from deep_learning_cases.quantizing.comparison.plan import Plan
+from deep_learning_cases.quantizing.comparison.record import CAVEATS, SCHEMA, busy, started, utc_now
+from deep_learning_cases.quantizing.comparison.summary import memory_of, speed_of, summary_of
+from deep_learning_cases.quantizing.comparison.trial import COMMAND_CODE
+from deep_learning_cases.quantizing.subjects import Subject
+from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["FILE", "SCHEMA", "Plan", "compare"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases import predictions
-from deep_learning_cases.comparison_claims import claims_of
-from deep_learning_cases.comparison_summary import memory_of, speed_of, summary_of
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.ground.expectation import TEXT, Close, Rule, compare, is_number, one_line
 from deep_learning_cases.ground.handed_in import read_regular
+from deep_learning_cases.quantizing.comparison import predictions
+from deep_learning_cases.quantizing.comparison.claims import claims_of
+from deep_learning_cases.quantizing.comparison.summary import memory_of, speed_of, summary_of
 
 __all__ = ["LEAST_ITERATIONS", "LEAST_ROUNDS", "LEAST_WARMUPS", "problems", "recomputed"]
 

@@ -1,7 +1,8 @@
 """PyTorch's eager quantization behind a small interface: dynamic, static and quantization-aware training (QAT).
 
 Everything that touches ``torch.ao.quantization`` stands here.  PyTorch has deprecated that package and still ships it;
-the successor, torchao's PT2E, is :mod:`deep_learning_cases.pt2e`.  No function leaves a global setting changed.
+the successor, torchao's PT2E, is :mod:`~deep_learning_cases.quantizing.pt2e`.  No function leaves a
+global setting changed.
 
 Source: B. Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 CVPR 2018; https://docs.pytorch.org/docs/stable/quantization.html.

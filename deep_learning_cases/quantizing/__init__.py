@@ -1,0 +1,1 @@
+"""The quantization lab: versions of one network, made, run and compared."""

@@ -1,0 +1,1 @@
+"""Versions of one network side by side: planned, timed in fresh processes, judged claim by claim, drawn."""
