@@ -70,8 +70,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _stages(folder: Path, seed: int, tell: Callable[..., None] | None) -> dict[str, float]:
     """Everything in its order; how many seconds each stage took."""
-    from deep_learning_cases import bench, preparation, regression, report
+    from deep_learning_cases import bench
     from deep_learning_cases.measuring import stats
+    from deep_learning_cases.release import preparation, regression
+    from deep_learning_cases.release.report import page as report
 
     stages: list[tuple[str, Callable[[], Any]]] = [
         ("build", lambda: preparation.build(folder, seed=seed)),
@@ -125,8 +127,8 @@ def _print_summary(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import preparation
     from deep_learning_cases.models import data
+    from deep_learning_cases.release import preparation
 
     data.check_seed(arguments.seed)
     with out_folder.made(arguments.folder), out_folder.taken(arguments.folder):
@@ -136,7 +138,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
 
 def _regress(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import regression
+    from deep_learning_cases.release import regression
 
     with out_folder.taken(existing(arguments.folder)):
         record = regression.regress(arguments.folder)
@@ -181,7 +183,8 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import pack, release
+    from deep_learning_cases import release
+    from deep_learning_cases.release import pack
 
     path: Path = arguments.folder
     findings = pack.check_zip(path) if path.is_file() else release.check(existing(path))
@@ -209,7 +212,7 @@ def _print_findings(findings: Sequence[Any], as_json: bool) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import report
+    from deep_learning_cases.release.report import page as report
 
     with out_folder.taken(existing(arguments.folder)):
         path = report.build(arguments.folder)
@@ -217,7 +220,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _pack(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import pack
+    from deep_learning_cases.release import pack
 
     make = pack.target_kit if arguments.target_kit else pack.pack
     with out_folder.taken(existing(arguments.folder)):  # pack renews a report that is missing or old

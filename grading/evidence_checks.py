@@ -17,7 +17,7 @@ from grading.suspicion import evidence_flags
 
 __all__ = ["findings_of", "judge", "judge_folder", "message_of", "shorten", "unreadable"]
 
-CHECK = "deep_learning_cases.release:check"
+CHECK = "deep_learning_cases.release.gate:check"
 BENCHMARK = "benchmark.json"
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE = 400

@@ -165,7 +165,8 @@ def honest_evidence(given: Path, scratch: Path) -> Path:
     """``given`` if it was measured already; otherwise models are trained, converted and measured in ``scratch``."""
     if all((given / name).is_file() for name in NEEDED):
         return given
-    from deep_learning_cases import bench, preparation, regression
+    from deep_learning_cases import bench
+    from deep_learning_cases.release import preparation, regression
 
     scratch.mkdir(parents=True, exist_ok=True)
     preparation.build(scratch)

@@ -134,6 +134,9 @@ def test_every_lab_and_every_folder_of_the_library_is_listed():
         "deep_learning_cases/models",
         "deep_learning_cases/quantizing",
         "deep_learning_cases/quantizing/comparison",
+        "deep_learning_cases/release",
+        "deep_learning_cases/release/checking",
+        "deep_learning_cases/release/report",
         "deep_learning_cases/serving",
     }
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deep_learning_cases import preparation
 from deep_learning_cases.models import artefacts, conv, data
 from deep_learning_cases.models import onnx_int8 as quantization
+from deep_learning_cases.release import preparation
 
 
 @pytest.fixture(scope="session")

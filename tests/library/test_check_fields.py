@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import regression, release
-from deep_learning_cases.checks import FREE
+from deep_learning_cases import release
 from deep_learning_cases.models import artefacts
+from deep_learning_cases.release import regression
+from deep_learning_cases.release.checking.judge import FREE
 
 FILES = (artefacts.BENCHMARK, artefacts.REGRESSION, artefacts.RELEASE)
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import bench, cli, preparation, regression, release, report
+from deep_learning_cases import bench, cli, release
 from deep_learning_cases.ground import files
+from deep_learning_cases.release import preparation, regression
+from deep_learning_cases.release.report import page as report
 
 ON_A_FOLDER = ["regress", "bench", "release", "check", "report", "pack"]
 
@@ -252,7 +254,7 @@ sys.exit(main())
     "name",
     [
         "deep_learning_cases.command_line", "argparse", "deep_learning_cases.release_cli", "json",
-        "deep_learning_cases.release", "numpy", "deep_learning_cases.evidence",
+        "deep_learning_cases.release.gate", "numpy", "deep_learning_cases.release.evidence",
     ],
 )  # fmt: skip
 def test_ctrl_c_during_any_import_is_the_usual_line(name, tmp_path):

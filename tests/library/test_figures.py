@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from deep_learning_cases import plots
 from deep_learning_cases.ground import figures
 from deep_learning_cases.latency import plots as latency_plots
 from deep_learning_cases.latency import record as latency_record
 from deep_learning_cases.quantizing.comparison import plots as comparison_plots
 from deep_learning_cases.quantizing.comparison import summary as comparison_summary
+from deep_learning_cases.release.report import plots
 
 DECADES = [1.02, 1.5, 3, 30, 300, 3000, 1e6]
 

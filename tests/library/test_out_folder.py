@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import bench, cli, latency_cli, pack, preparation, release, report, target_measure
+from deep_learning_cases import bench, cli, latency_cli, release, target_measure
 from deep_learning_cases.errors import FileError
 from deep_learning_cases.ground import archive, files, out_folder
 from deep_learning_cases.latency import case as cases
 from deep_learning_cases.models import network
 from deep_learning_cases.quantizing import subjects
 from deep_learning_cases.quantizing.comparison import compare as comparison
+from deep_learning_cases.release import pack, preparation
+from deep_learning_cases.release.report import page as report
 
 ROOT = Path(__file__).resolve().parents[2]
 

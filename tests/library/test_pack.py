@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import pack, release, report, report_facts
+from deep_learning_cases import release
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground import archive, files
 from deep_learning_cases.models import artefacts
+from deep_learning_cases.release import pack
+from deep_learning_cases.release.report import facts as report_facts
+from deep_learning_cases.release.report import page as report
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from deep_learning_cases import preparation
 from deep_learning_cases.errors import FileError, MissingDependencyError, ModelError
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import artefacts, data, engines, network, numpy_network
+from deep_learning_cases.release import preparation
 
 FILES = [artefacts.DATA, artefacts.WEIGHTS, artefacts.FP32, artefacts.INT8]
 

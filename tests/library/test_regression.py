@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep_learning_cases import regression
 from deep_learning_cases.errors import (
     DeepLearningCasesError,
     EvidenceError,
@@ -21,6 +20,7 @@ from deep_learning_cases.errors import (
 )
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts, engines
+from deep_learning_cases.release import regression
 
 
 def one_hot(classes):

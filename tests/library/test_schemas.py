@@ -26,7 +26,7 @@ def test_an_unknown_schema_is_refused_with_the_choices():
 
 @pytest.fixture
 def record(built) -> dict:
-    from deep_learning_cases import regression
+    from deep_learning_cases.release import regression
 
     return regression.recompute(built)
 

@@ -12,14 +12,16 @@ from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from deep_learning_cases import __version__, release, report
+from deep_learning_cases import __version__
 from deep_learning_cases.errors import EvidenceError, FileError
-from deep_learning_cases.evidence import FILES, Evidence
 from deep_learning_cases.ground import archive, files
 from deep_learning_cases.ground.expectation import compare, look, one_line
 from deep_learning_cases.ground.handed_in import Finding, parse, read_regular
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import MODELS
+from deep_learning_cases.release.evidence import FILES, Evidence
+from deep_learning_cases.release.record import check
+from deep_learning_cases.release.report import page as report
 from deep_learning_cases.target_measure import DATA_FOLDER, MANIFEST
 
 __all__ = ["check_zip", "kit_files", "pack", "target_kit"]
@@ -43,7 +45,7 @@ def pack(folder: str | Path, out: str | Path | None = None) -> Path:
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder: expected an evidence folder; check the path")
     evidence = Evidence.open(folder)
-    if artefacts.REPORT not in evidence.contents or any(one.area == "report" for one in release.check(folder)):
+    if artefacts.REPORT not in evidence.contents or any(one.area == "report" for one in check(folder)):
         report.build(folder)
         evidence = Evidence.open(folder)
     members = {f"evidence/{name}": content for name, content in evidence.contents.items()}
@@ -97,7 +99,7 @@ def check_zip(path: str | Path) -> list[Finding]:
         for name in FILES:
             if f"evidence/{name}" in members:
                 (Path(scratch) / name).write_bytes(members[f"evidence/{name}"])
-        return found + release.check(scratch)
+        return found + check(scratch)
 
 
 def kit_files() -> list[str]:
@@ -223,7 +225,7 @@ python reproduce.py again NEW_FOLDER   train, quantize, measure and judge anew, 
 
 import hashlib
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "library"))
@@ -272,7 +274,7 @@ _MEASURE = '''\
 
 import os
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 if sys.version_info < (3, 11):
     sys.exit("measure: this is Python %d.%d: expected 3.11 or newer; install one" % sys.version_info[:2])

@@ -4,8 +4,8 @@ from typing import Any
 
 from deep_learning_cases.ground.expectation import is_number, look
 from deep_learning_cases.models import artefacts
-from deep_learning_cases.report_facts import Facts
-from deep_learning_cases.report_html import definitions, table, table_row, text
+from deep_learning_cases.release.report.facts import Facts
+from deep_learning_cases.release.report.html import definitions, table, table_row, text
 
 __all__ = ["footer", "hashes", "machine", "processes", "protocol"]
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from deep_learning_cases.checks import RELINK, finding, judge
 from deep_learning_cases.errors import EvidenceError
-from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground.expectation import (
     OBJECT,
     ROUNDING,
@@ -20,6 +18,8 @@ from deep_learning_cases.ground.expectation import (
 from deep_learning_cases.ground.handed_in import Finding, attempt
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
+from deep_learning_cases.release.checking.judge import RELINK, finding, judge
+from deep_learning_cases.release.evidence import Evidence
 
 __all__ = ["loss_rule", "regression_findings", "weights_findings"]
 

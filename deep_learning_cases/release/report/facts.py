@@ -5,15 +5,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import release, target
 from deep_learning_cases.errors import EvidenceError
-from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.measuring import bench_record, stats
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE
-from deep_learning_cases.report_link import SOURCES
+from deep_learning_cases.release import gate
+from deep_learning_cases.release.checking import target
+from deep_learning_cases.release.checking.seal import SOURCES
+from deep_learning_cases.release.evidence import Evidence
+from deep_learning_cases.release.record import check
 
 __all__ = ["Facts", "Row", "rows_of"]
 
@@ -48,7 +50,7 @@ class Facts:
         """Read and check a folder; EvidenceError with the first reason if its records cannot be drawn."""
         evidence = Evidence.open(folder)
         # An old report is about to be replaced, so what is wrong with it is of no interest.
-        found = [one for one in release.check(folder) if one.area != "report"]
+        found = [one for one in check(folder) if one.area != "report"]
         for one in found:
             if one.area in _DRAWN:
                 raise EvidenceError(f"{folder} cannot be reported: {one}")
@@ -73,11 +75,11 @@ class Facts:
         return {name: files.sha256_bytes(contents[name]) if name in contents else "none" for name in SOURCES}
 
     @cached_property
-    def verdict(self) -> release.Verdict:
+    def verdict(self) -> gate.Verdict:
         """The gate's own answer to the numbers of the files, whatever release.json says."""
         size = self.evidence.size(artefacts.INT8)
         loss, interval = self.regression["loss_pp"], self.regression["loss_interval_pp"]
-        return release.decide({"model_bytes": size, "loss_pp": loss, "loss_interval_pp": interval})
+        return gate.decide({"model_bytes": size, "loss_pp": loss, "loss_interval_pp": interval})
 
     def comparison(self, batch_size: int) -> dict[str, Any]:
         """Candidate against baseline at one batch size, as :func:`stats.compare` puts it."""

@@ -4,16 +4,25 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from deep_learning_cases.benchmark_check import BATCH_SIZES, summary_tree
-from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground.expectation import ROUNDING, Close, Rule, is_number, look, unknown
+from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
-from deep_learning_cases.regression_check import loss_rule
+from deep_learning_cases.release.checking.benchmark import BATCH_SIZES, summary_tree
+from deep_learning_cases.release.checking.judge import judge
+from deep_learning_cases.release.checking.regression import loss_rule
+from deep_learning_cases.release.evidence import Evidence
+from deep_learning_cases.release.gate import LIMITS, decide
 
-__all__ = ["SCHEMA", "TOPICS", "counted_tree", "not_claimed_rule", "settled"]
+__all__ = ["SCHEMA", "TOPICS", "counted_tree", "release_findings", "settled"]
 
 SCHEMA = "deep-learning-cases/release/1"
+
+_LINKAGE = (
+    "schema", "candidate", "baseline",
+    "model_sha256", "baseline_sha256", "data_sha256", "benchmark_sha256", "regression_sha256",
+)  # fmt: skip
+_LIMITED = ("model_bytes", "model_bytes_limit", "accuracy", "latency", "peak_rss_bytes", "decision")
 
 TOPICS = {
     "latency on the real device": ("latency", "speed", "response time", "inference time"),
@@ -110,3 +119,29 @@ def _missing_topics(lines: list[str]) -> str:
 def _says(text: str, word: str) -> bool:
     """``word`` begins a word of ``text``, so that "improve" proves nothing; a short one has to be the whole word."""
     return re.search(rf"\b{word}\b" if len(word) <= 3 else rf"\b{word}", text) is not None
+
+
+def release_area(pointer: str) -> str:
+    """Which part of the evidence a place in release.json belongs to; a key that nobody knows is a claim."""
+    top = pointer.split("/")[1] if "/" in pointer else ""
+    return "release_linkage" if top in _LINKAGE else "release_limits" if top in _LIMITED else "release_claims"
+
+
+def release_findings(evidence: Evidence) -> list[Finding]:
+    """release.json: hashes, numbers, decision and claims, each against what the files give."""
+    stated = evidence.documents[artefacts.RELEASE].value
+    tree = counted_tree(evidence, LIMITS, look(stated, "accuracy"))
+    tree |= {
+        "decision": _decision(tree),
+        "target_benchmark_required": True,
+        "universally_faster": False,
+        "not_claimed": not_claimed_rule(look(stated, "not_claimed")),
+    }
+    areas = ("release_linkage", "release_limits", "release_claims")
+    return judge(evidence, artefacts.RELEASE, "release", tree, release_area, areas)
+
+
+def _decision(tree: dict[str, Any]) -> Any:
+    if isinstance(tree["model_bytes"], Rule) or isinstance(tree["accuracy"]["loss_pp"], Rule):
+        return unknown("size or accuracy cannot be recomputed")
+    return decide({"model_bytes": tree["model_bytes"], "loss_pp": tree["accuracy"]["loss_pp"].value}).decision

@@ -2,11 +2,11 @@
 
 import re
 
-from deep_learning_cases.checks import finding
-from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.models import artefacts
+from deep_learning_cases.release.checking.judge import finding
+from deep_learning_cases.release.evidence import Evidence
 
 __all__ = ["SOURCES", "link_tags", "report_findings", "seal"]
 

@@ -5,11 +5,12 @@ Everything in it that came from an evidence file is escaped: the folder may have
 
 from pathlib import Path
 
-from deep_learning_cases import __version__, report_parts
+from deep_learning_cases import __version__
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import artefacts
-from deep_learning_cases.report_facts import Facts
-from deep_learning_cases.report_link import link_tags, seal
+from deep_learning_cases.release.checking.seal import link_tags, seal
+from deep_learning_cases.release.report import parts as report_parts
+from deep_learning_cases.release.report.facts import Facts
 
 __all__ = ["build", "page", "show"]
 

@@ -4,20 +4,21 @@ import html
 from importlib import resources
 from typing import Any
 
-from deep_learning_cases import plots, report_origins
 from deep_learning_cases.ground.expectation import is_number, look
 from deep_learning_cases.ground.figures import Picture
 from deep_learning_cases.measuring import stats
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE
-from deep_learning_cases.report_facts import Facts, compare_models, rows_of
-from deep_learning_cases.report_html import table, table_row, text
+from deep_learning_cases.release.report import origins as report_origins
+from deep_learning_cases.release.report import plots
+from deep_learning_cases.release.report.facts import Facts, compare_models, rows_of
+from deep_learning_cases.release.report.html import table, table_row, text
 
 __all__ = ["body", "style", "title"]
 
 
 def style() -> str:
     """The style sheet; every rule is bound to ``.dlc-report``, so that a notebook around it keeps its own looks."""
-    return resources.files("deep_learning_cases").joinpath("report.css").read_text(encoding="utf-8")
+    return resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
 
 
 def title(facts: Facts) -> str:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from deep_learning_cases.checks import RELINK, finding, judge
-from deep_learning_cases.evidence import Evidence, summary_of
 from deep_learning_cases.ground.expectation import (
     COUNT,
     NOT_NEGATIVE,
@@ -24,6 +22,8 @@ from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.measuring import bench_record, timing
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
+from deep_learning_cases.release.checking.judge import RELINK, finding, judge
+from deep_learning_cases.release.evidence import Evidence, summary_of
 
 __all__ = ["BATCH_SIZES", "benchmark_findings", "benchmark_tree", "shared_processes", "summary_tree"]
 

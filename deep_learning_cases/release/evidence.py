@@ -9,13 +9,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases import regression
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, machine
 from deep_learning_cases.ground.expectation import Digest, Rule, is_number, look, unknown
 from deep_learning_cases.ground.handed_in import Document, attempt, parse, read_regular
 from deep_learning_cases.measuring import stats
 from deep_learning_cases.models import artefacts, data
+from deep_learning_cases.release import regression
 
 __all__ = [
     "AREAS",

@@ -5,12 +5,12 @@ It is accepted only for the files of this folder, and no number of it enters the
 
 from typing import Any
 
-from deep_learning_cases.benchmark_check import benchmark_tree, shared_processes
-from deep_learning_cases.checks import finding, judge
-from deep_learning_cases.evidence import Evidence
 from deep_learning_cases.ground.expectation import TEXT, TIME, look
 from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.models import artefacts
+from deep_learning_cases.release.checking.benchmark import benchmark_tree, shared_processes
+from deep_learning_cases.release.checking.judge import finding, judge
+from deep_learning_cases.release.evidence import Evidence
 from deep_learning_cases.target_measure import SCHEMA
 
 __all__ = ["accepted", "target_findings"]
