@@ -16,11 +16,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from deep_learning_cases import bench, doctor
+from deep_learning_cases import bench, doctor, quantization
 from deep_learning_cases.ground import files, machine
 from deep_learning_cases.measuring import fresh_process, timing
 from deep_learning_cases.models import artefacts, data
-from deep_learning_cases.models import onnx_int8 as quantization
 
 RESULT = Path(__file__).resolve().parent / "results" / "bench_overhead.json"
 LIMITS = {"loop_overhead_us": 0.3, "bench_seconds": 8.0, "peak_rss_bytes": 64_000_000}

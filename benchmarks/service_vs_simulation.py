@@ -21,8 +21,7 @@ import numpy as np
 from benchmarks import _deep_model
 from deep_learning_cases import batching
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.serving import load, load_report, load_starts
-from deep_learning_cases.serving import process as service_process
+from deep_learning_cases.serving import load, load_report, load_starts, process
 from deep_learning_cases.serving.load import Fate
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_vs_simulation.json"
@@ -55,7 +54,7 @@ def measure(model: Path, seconds: float, seed: int) -> Row:
     policy = _deep_model.POLICY
     calm: dict[int, list[float]] = {}
     runs: list[tuple[float, Any, list[Fate]]] = []
-    with service_process.serving(_deep_model.settings(model)) as served:
+    with process.serving(_deep_model.settings(model)) as served:
         for clients in range(1, policy.max_batch + 1):
             _add_runs(calm, load.send(served.url, bodies, concurrency=clients, seconds=min(CALM_S, seconds)))
         closed = load.send(served.url, bodies, concurrency=2 * policy.max_batch, seconds=min(5.0, seconds))

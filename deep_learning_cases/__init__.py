@@ -37,7 +37,7 @@ _PLACES = {
     "errors": "errors",
     "files": "ground.files",
     "fresh_starts": "latency.fresh_starts",
-    "lab": "lab",
+    "lab": "commands.lab",
     "latency_case": "latency.case:latency_case",
     "latency_engine": "latency.engine",
     "load": "serving.load",

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
-from deep_learning_cases.ground import command_line as commands
-from deep_learning_cases.ground import files, machine, out_folder
+from deep_learning_cases.ground import command_line, files, machine, out_folder
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.measuring import fresh_process, stats, timing
 from deep_learning_cases.measuring.bench_record import (
@@ -202,9 +201,9 @@ def summarise(folder: str | Path, latency_stats: LatencyStats) -> Record:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """``python -m deep_learning_cases.bench DIR``: measure, summarise, print a table; returns the exit code."""
-    parser = commands.Parser(prog="python -m deep_learning_cases.bench")
+    parser = command_line.Parser(prog="python -m deep_learning_cases.bench")
     parser.description = "Time both models of an evidence folder in fresh processes and write benchmark.json."
-    parser.add_argument("folder", metavar="DIR", type=commands.path, help="evidence folder")
+    parser.add_argument("folder", metavar="DIR", type=command_line.path, help="evidence folder")
     parser.add_argument("--timeout-s", type=float, default=120.0, help="for one measuring process (120)")
     arguments = parser.parse_args(argv)
     try:

@@ -37,11 +37,11 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 def _run(words: "Sequence[str]", interrupts: "_Interrupts") -> int:
     try:
-        from deep_learning_cases import command_line
+        from deep_learning_cases.commands import table
 
         interrupts.raise_from_now_on()
         try:
-            code = command_line.run(words)
+            code = table.run(words)
         finally:
             sys.stdout.flush()  # also what --help prints, which ends in a SystemExit: from here on Ctrl-C just ends all
         interrupts.raising = False

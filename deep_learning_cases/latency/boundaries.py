@@ -16,7 +16,7 @@ from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.latency import engine as latency_engine
-from deep_learning_cases.latency import record as latency_record
+from deep_learning_cases.latency import record
 from deep_learning_cases.measuring import timing
 from deep_learning_cases.serving import images
 
@@ -121,7 +121,7 @@ def series(
         left_warmups, left_trials = 0, min(trials, max(LEAST_TRIALS, room - len(warm_us)))
     timings = timing.time_calls(call, [*inputs[1:], inputs[0]], left_warmups, left_trials, clock, synchronize)
     warm_us += timings.warmups_us
-    row = latency_record.row([us / 1000 for us in timings.samples_us], [us / 1000 for us in warm_us], size)
+    row = record.row([us / 1000 for us in timings.samples_us], [us / 1000 for us in warm_us], size)
     if left_trials < trials or len(warm_us) < warmups:
         row["trials_note"] = (
             f"{len(warm_us)} warm-up(s) and {left_trials} trials instead of {warmups} and {trials}, as a call takes"

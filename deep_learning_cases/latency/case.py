@@ -52,9 +52,9 @@ class LatencyCase(dict[str, Any]):
     """
 
     def _repr_html_(self) -> str:
-        from deep_learning_cases.latency import view as latency_view
+        from deep_learning_cases.latency import view
 
-        return latency_view.html(self)
+        return view.html(self)
 
 
 def latency_case(

@@ -11,7 +11,7 @@ import numpy as np
 from deep_learning_cases.errors import MeasurementError
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.latency import engine as latency_engine
-from deep_learning_cases.latency import record as latency_record
+from deep_learning_cases.latency import record
 from deep_learning_cases.serving import process, server
 from deep_learning_cases.serving.load import Fate, Run, make_bodies
 from deep_learning_cases.serving.load_client import Client, event_loop, target
@@ -72,7 +72,7 @@ def measure_service(
                 ):
                     rounds = _rounds(started.url, bodies, size, warmups + trials)
             times_ms = [1e3 * (max(f.done_s for f in fates) - min(f.sent_s for f in fates)) for fates in rounds]
-            results[size] = latency_record.row(times_ms[warmups:], times_ms[:warmups], size)
+            results[size] = record.row(times_ms[warmups:], times_ms[:warmups], size)
             kept = [fate for fates in rounds[warmups:] for fate in fates]
             parts[str(size)] = {part: float(np.median([fate.server_ms[part] for fate in kept])) for part in PARTS}
         step(len(batches), "")

@@ -14,7 +14,7 @@ from deep_learning_cases import batching
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.ground.handed_in import Finding, read_regular
-from deep_learning_cases.latency import case as cases
+from deep_learning_cases.latency import case
 from deep_learning_cases.latency import record as latency_record
 
 __all__ = ["AREAS", "BATCHES", "LATENCY", "LEAST_TRIALS", "POLICY", "check", "collect", "service_times", "write"]
@@ -86,7 +86,7 @@ def collect(
     if missing:
         raise InputError(f"declared has no {missing[0]}: expected rate_per_s, slo_p95_ms and because; fill it in")
     path = Path(folder) / LATENCY
-    record = cases.load_latency_case(path)
+    record = case.load_latency_case(path)
     times = service_times(record, boundary)
     return {
         "schema": SCHEMA,

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from deep_learning_cases.errors import DeepLearningCasesError
 from deep_learning_cases.ground import machine
-from deep_learning_cases.latency import engine as latency_engine
+from deep_learning_cases.latency import engine
 from deep_learning_cases.measuring import trial
 from deep_learning_cases.models import engines
 
@@ -65,7 +65,7 @@ def run_job(
 
 
 def _first_calls(load: Callable[[], Any], batch_size: int, seed: int, clock: Clock) -> dict[str, float]:
-    first, second = latency_engine.draw_inputs(batch_size, 2, seed, fresh=True)
+    first, second = engine.draw_inputs(batch_size, 2, seed, fresh=True)
     times_ns = [clock()]
     running = load()
     times_ns.append(clock())
@@ -83,12 +83,12 @@ def _too_much(load: Callable[[], Any], batch_size: int, seed: int, limit_bytes: 
     """
     try:
         running = load()
-        running.run(latency_engine.draw_inputs(1, 1, seed, fresh=False)[0])
+        running.run(engine.draw_inputs(1, 1, seed, fresh=False)[0])
         try:
             watch_memory(limit_bytes)
         except MemoryError as error:
             return str(error)
-        for batch in latency_engine.draw_inputs(batch_size, 2, seed, fresh=True):
+        for batch in engine.draw_inputs(batch_size, 2, seed, fresh=True):
             running.run(batch)
     except DeepLearningCasesError:
         raise

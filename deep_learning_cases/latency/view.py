@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from deep_learning_cases.ground.figures import INK
-from deep_learning_cases.latency import plots as latency_plots
+from deep_learning_cases.latency import plots
 from deep_learning_cases.measuring import stats
 
 __all__ = ["boundary_name", "facts", "histogram", "html", "report", "table"]
@@ -156,7 +156,7 @@ def html(record: dict[str, Any]) -> str:
     )
     notes = "".join(f"<p style='margin:.3em 0'>{_html.escape(line)}</p>" for line in facts(record))
     try:
-        picture = latency_plots.distribution(record["results"])
+        picture = plots.distribution(record["results"])
     except ImportError:
         drawing = "<p>No figure: matplotlib is not installed.</p>"
     else:

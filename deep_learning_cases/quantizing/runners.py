@@ -13,8 +13,7 @@ from deep_learning_cases.errors import MissingDependencyError
 from deep_learning_cases.ground import files
 from deep_learning_cases.models.artefacts import IMAGE_INPUT, LOGITS_OUTPUT
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.quantizing import int8_kernels, pt2e, subjects
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing import int8_kernels, pt2e, subjects, torch_eager
 from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["Runner", "opened"]
@@ -55,8 +54,8 @@ def opened(
     with contextlib.ExitStack() as stack:
         torch.set_num_threads(threads)
         stack.callback(torch.set_num_threads, before)
-        if backend is not None and VARIANTS[name].technique in torch_quantization.TECHNIQUES:
-            stack.enter_context(torch_quantization.using(backend))
+        if backend is not None and VARIANTS[name].technique in torch_eager.TECHNIQUES:
+            stack.enter_context(torch_eager.using(backend))
         model = _torch_model(name, path, subject, input_shape, backend)
         stack.enter_context(torch.inference_mode())
         if VARIANTS[name].technique in ("compiled", "pt2e"):
@@ -69,9 +68,9 @@ def _torch_model(name: str, path: Path, subject: str, input_shape: tuple[int, ..
     if variant.technique == "pt2e":
         return pt2e.load(path)
     files.file_record(path)  # a missing file is named before PyTorch sees it
-    model, state = subjects.structure(subject), torch_quantization.load_state(path)
-    if backend is not None and variant.technique in torch_quantization.TECHNIQUES:
-        return torch_quantization.rebuild(variant.technique, model, input_shape, state, backend)
+    model, state = subjects.structure(subject), torch_eager.load_state(path)
+    if backend is not None and variant.technique in torch_eager.TECHNIQUES:
+        return torch_eager.rebuild(variant.technique, model, input_shape, state, backend)
     torch = import_torch()
     model = model.to(getattr(torch, variant.precision) if variant.device == "cuda" else torch.float32)
     model.load_state_dict(state)
@@ -90,7 +89,7 @@ def _torch_runner(name: str, model: Any, backend: str | None) -> Runner:
         values: NDArray[np.float32] = result.float().cpu().numpy()
         return values
 
-    eager_int8 = backend is not None and variant.technique in torch_quantization.TECHNIQUES
+    eager_int8 = backend is not None and variant.technique in torch_eager.TECHNIQUES
     return Runner(
         run=model,
         prepare=prepare,

@@ -7,10 +7,9 @@ from typing import Any
 
 from deep_learning_cases.errors import InputError, MissingDependencyError
 from deep_learning_cases.ground import files
-from deep_learning_cases.models import onnx_int8 as quantization
+from deep_learning_cases.models import onnx_int8
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.quantizing import pt2e
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing import pt2e, torch_eager
 from deep_learning_cases.quantizing.subjects import Subject
 
 __all__ = ["CUDA", "DEFAULT", "VARIANTS", "Variant", "calibration_batches", "choose", "make", "missing"]
@@ -85,14 +84,14 @@ def make(
     model = _quantized(variant, subject, fp32, backend, seed, progress)
     state = model.state_dict()
     in_memory = io.BytesIO()
-    with torch_quantization.expected_warnings():
+    with torch_eager.expected_warnings():
         import_torch().save(state, in_memory)
     _save_state(state, folder / variant.file)
     onnx_bytes = len(subject.onnx_bytes(fp32)) if name == "fp32" else None
     return {
         "size": {
             "state_dict_bytes": in_memory.getbuffer().nbytes,
-            "tensor_bytes": torch_quantization.tensor_bytes(state),
+            "tensor_bytes": torch_eager.tensor_bytes(state),
             "file": variant.file,
             **_on_disk(folder / variant.file),
             "onnx_bytes": onnx_bytes,
@@ -104,7 +103,7 @@ def make(
                 + (" ONNX holds the graph as well, in a tighter format." if onnx_bytes else "")
             ),
         },
-        "state_sha256": torch_quantization.state_sha256(state),
+        "state_sha256": torch_eager.state_sha256(state),
     }
 
 
@@ -112,14 +111,14 @@ def _quantized(
     variant: Variant, subject: Subject, fp32: Any, backend: str | None, seed: int, progress: bool | None
 ) -> Any:
     torch = import_torch()
-    if variant.technique in torch_quantization.TECHNIQUES:
+    if variant.technique in torch_eager.TECHNIQUES:
         if backend is None:
             raise InputError(f"{variant.title} needs a quantization backend: expected one that is built in")
         if variant.technique == "dynamic":
-            return torch_quantization.dynamic(fp32, backend)
+            return torch_eager.dynamic(fp32, backend)
         if variant.technique == "static":
-            return torch_quantization.static(fp32, calibration_batches(subject), backend)
-        return torch_quantization.qat(fp32, lambda model: subject.fine_tune(model, seed, progress), backend)
+            return torch_eager.static(fp32, calibration_batches(subject), backend)
+        return torch_eager.qat(fp32, lambda model: subject.fine_tune(model, seed, progress), backend)
     if variant.technique == "cast":
         import copy
 
@@ -138,7 +137,7 @@ def _make_onnx(name: str, subject: Subject, fp32: Any, folder: Path) -> dict[str
     content = subject.onnx_bytes(fp32)
     if name == "onnx_int8":
         images = subject.transform(subject.dataset.calibration.images)
-        content = quantization.quantize_graph(content, images, _MAX_ONNX_BYTES)
+        content = onnx_int8.quantize_graph(content, images, _MAX_ONNX_BYTES)
     path = folder / VARIANTS[name].file
     files.write_bytes(path, content)
     size = {
@@ -162,18 +161,18 @@ def _make_pt2e(subject: Subject, fp32: Any, folder: Path) -> dict[str, Any]:
     import_torch().save(state, in_memory)
     size = {
         "state_dict_bytes": in_memory.getbuffer().nbytes,
-        "tensor_bytes": torch_quantization.tensor_bytes(state),
+        "tensor_bytes": torch_eager.tensor_bytes(state),
         "file": path.name,
         **_on_disk(path),
         "onnx_bytes": None,
         "why": "The exported program: graph, weights and constants.",
     }
-    return {"size": size, "state_sha256": torch_quantization.state_sha256(state)}
+    return {"size": size, "state_sha256": torch_eager.state_sha256(state)}
 
 
 def _save_state(state: Any, path: Path) -> None:
     # Saved under its own name: torch.save writes the file's name into it.
-    with files.scratch_folder() as scratch, torch_quantization.expected_warnings():
+    with files.scratch_folder() as scratch, torch_eager.expected_warnings():
         import_torch().save(state, scratch / path.name)
         content = files.read_bytes(scratch / path.name)
     files.write_bytes(path, content)

@@ -21,8 +21,8 @@ from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import MODELS
 from deep_learning_cases.release.evidence import FILES, Evidence
 from deep_learning_cases.release.record import check
-from deep_learning_cases.release.report import page as report
-from deep_learning_cases.target_measure import DATA_FOLDER, MANIFEST
+from deep_learning_cases.release.report import page
+from deep_learning_cases.target_kit import DATA_FOLDER, MANIFEST
 
 __all__ = ["check_zip", "kit_files", "pack", "target_kit"]
 
@@ -46,7 +46,7 @@ def pack(folder: str | Path, out: str | Path | None = None) -> Path:
         raise FileError(f"{folder} is not a folder: expected an evidence folder; check the path")
     evidence = Evidence.open(folder)
     if artefacts.REPORT not in evidence.contents or any(one.area == "report" for one in check(folder)):
-        report.build(folder)
+        page.build(folder)
         evidence = Evidence.open(folder)
     members = {f"evidence/{name}": content for name, content in evidence.contents.items()}
     members |= {f"notebooks/{name}": content for name, content in _sources_beside(folder)}
@@ -104,7 +104,7 @@ def check_zip(path: str | Path) -> list[Finding]:
 
 def kit_files() -> list[str]:
     """Paths inside the library of all that the target's program imports when it is loaded, found in the sources."""
-    wanted, found = ["target_measure.py", "measuring/trial.py"], set()
+    wanted, found = ["target_kit.py", "measuring/trial.py"], set()
     while wanted:
         name = wanted.pop()
         if name not in found:
@@ -287,7 +287,7 @@ try:
 except ImportError as error:
     sys.exit("measure: %s is not installed: pip install numpy onnxruntime" % error.name)
 
-from deep_learning_cases.target_measure import main  # noqa: E402
+from deep_learning_cases.target_kit import main  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(main(HERE))

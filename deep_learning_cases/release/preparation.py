@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from deep_learning_cases.errors import ModelError
 from deep_learning_cases.ground import files, out_folder
-from deep_learning_cases.models import artefacts, data, engines, network
-from deep_learning_cases.models import onnx_int8 as quantization
+from deep_learning_cases.models import artefacts, data, engines, network, onnx_int8
 
 __all__ = ["LARGEST_LOGIT_DIFFERENCE", "build"]
 
@@ -46,7 +45,7 @@ def _build(folder: Path, seed: int, progress: bool | None) -> dict[str, Any]:
         artefacts.DATA: data.data_bytes(dataset),
         artefacts.WEIGHTS: artefacts.weights_bytes(weights),
         artefacts.FP32: fp32,
-        artefacts.INT8: quantization.quantize_static(fp32, data.normalise(dataset.calibration.images)),
+        artefacts.INT8: onnx_int8.quantize_static(fp32, data.normalise(dataset.calibration.images)),
     }
     images, labels = data.normalise(dataset.test.images), dataset.test.labels
     trained = network.logits(model, images)

@@ -17,7 +17,7 @@ from deep_learning_cases.errors import InputError, MeasurementError
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models import engines
-from deep_learning_cases.serving import server as service
+from deep_learning_cases.serving import server
 from deep_learning_cases.serving.predictor import Limits
 
 __all__ = ["Served", "Settings", "child", "serve", "serving"]
@@ -70,7 +70,7 @@ def serve(
     policy, limits = settings.policy, settings.limits
     engine = engines.open_engine(settings.model, settings.engine, settings.threads, settings.device)
     with blas_threads(settings.threads):
-        return service.run_until_stopped(engine.run, policy, limits, host=host, port=port, announce=announce, stop=stop)
+        return server.run_until_stopped(engine.run, policy, limits, host=host, port=port, announce=announce, stop=stop)
 
 
 @contextlib.contextmanager

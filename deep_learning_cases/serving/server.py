@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, MeasurementError
 from deep_learning_cases.models import data
-from deep_learning_cases.serving import handlers as service_handlers
-from deep_learning_cases.serving import images
+from deep_learning_cases.serving import handlers, images
 from deep_learning_cases.serving.handlers import OpenRequests
 from deep_learning_cases.serving.metrics import Metrics, resident_bytes
 from deep_learning_cases.serving.predictor import Limits, Predictor
@@ -110,11 +109,11 @@ class Service:
         common = {"predictor": self.predictor}
         application = web.Application(
             [
-                ("/predict", service_handlers.Predict, common | {"open_requests": self._open}),
-                ("/healthz", service_handlers.Health, common),
-                ("/metrics", service_handlers.MetricsPage, common),
+                ("/predict", handlers.Predict, common | {"open_requests": self._open}),
+                ("/healthz", handlers.Health, common),
+                ("/metrics", handlers.MetricsPage, common),
             ],
-            default_handler_class=service_handlers.Missing,
+            default_handler_class=handlers.Missing,
             default_handler_args=common,
             log_function=_log_nothing,
         )

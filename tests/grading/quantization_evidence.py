@@ -38,9 +38,9 @@ def _answer(job: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
 
 def make(folder: Path) -> Path:
     """Train for one epoch, quantize, and write ``folder`` with record, models and the claims about ``static``."""
+    from deep_learning_cases import comparison
     from deep_learning_cases.quantizing import subjects
     from deep_learning_cases.quantizing.comparison import claims_record
-    from deep_learning_cases.quantizing.comparison import compare as comparison
 
     _answer.pid = 1000
     plan = comparison.Plan(iterations=100, rounds=3, threads=1)

@@ -127,6 +127,7 @@ def test_every_lab_and_every_folder_of_the_library_is_listed():
     assert {folder.relative_to(ROOT).as_posix() for folder in folders} == {
         "deep_learning_cases",
         "deep_learning_cases/batching",
+        "deep_learning_cases/commands",
         "deep_learning_cases/ground",
         "deep_learning_cases/ground/schemas",
         "deep_learning_cases/latency",

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from deep_learning_cases import quantization
 from deep_learning_cases.models import artefacts, conv, data
-from deep_learning_cases.models import onnx_int8 as quantization
 from deep_learning_cases.release import preparation
 
 

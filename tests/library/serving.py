@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 from PIL import Image
 
-from deep_learning_cases.serving import server as service
+from deep_learning_cases import service
 
 
 class Scripted:

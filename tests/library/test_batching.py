@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deep_learning_cases import batching_plots
 from deep_learning_cases.batching import (
     Constant,
     Exponential,
@@ -24,7 +25,6 @@ from deep_learning_cases.batching import (
     simulate,
     summarise,
 )
-from deep_learning_cases.batching import plots as batching_plots
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 
 SERVICE = Linear(0.002, 0.00025)

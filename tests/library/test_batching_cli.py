@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from deep_learning_cases import batching_cli
 from deep_learning_cases.batching import Bursts, Exponential, Linear, Mix, Poisson, Regular
+from deep_learning_cases.commands import batching
 from deep_learning_cases.errors import InputError
 
 KEYS = {
@@ -18,8 +18,8 @@ KEYS = {
 def run(*words):
     parser = argparse.ArgumentParser(exit_on_error=False)
     parser.add_argument("--json", action="store_true")
-    batching_cli.add_arguments(parser)
-    return batching_cli.command(parser.parse_args([str(word) for word in words]))
+    batching.add_arguments(parser)
+    return batching.command(parser.parse_args([str(word) for word in words]))
 
 
 SIMULATE = (
@@ -156,13 +156,13 @@ def test_a_file_of_several_models_needs_a_name(tmp_path, capsys):
     ],
 )
 def test_service_times_are_read(text, service):
-    assert batching_cli.parse_service(text) == service
+    assert batching.parse_service(text) == service
 
 
 def test_arrivals_are_read():
-    assert batching_cli.parse_arrivals("poisson")(2.0) == Poisson(2.0)
-    assert batching_cli.parse_arrivals("constant")(2.0) == Regular(2.0)
-    assert batching_cli.parse_arrivals("burst:8")(2.0) == Bursts(2.0, 8)
+    assert batching.parse_arrivals("poisson")(2.0) == Poisson(2.0)
+    assert batching.parse_arrivals("constant")(2.0) == Regular(2.0)
+    assert batching.parse_arrivals("burst:8")(2.0) == Bursts(2.0, 8)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from deep_learning_cases import latency_cli
+from deep_learning_cases import cases, latency_engine
+from deep_learning_cases.commands import latency
 from deep_learning_cases.errors import EvidenceError, InputError, MeasurementError
-from deep_learning_cases.latency import boundaries, fresh_starts
-from deep_learning_cases.latency import case as cases
-from deep_learning_cases.latency import engine as latency_engine
-from deep_learning_cases.latency import trial as latency_trial
+from deep_learning_cases.latency import boundaries, fresh_starts, trial
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.serving import images
 
@@ -191,7 +189,7 @@ def test_the_stages_of_a_cold_start_by_a_scripted_clock():
     readings = iter(ms * 1_000_000 for ms in (101, 121, 200, 203, 210, 212))
     shapes = []
     engine = Engine(lambda batch: shapes.append(batch.shape))
-    answer = latency_trial.run_job(job(), lambda *_: engine, lambda: next(readings))
+    answer = trial.run_job(job(), lambda *_: engine, lambda: next(readings))
     assert answer["stages"] == {
         "start_ms": 100, "import_ms": 20, "load_ms": 3, "first_call_ms": 7, "second_call_ms": 2,
     }  # fmt: skip
@@ -214,22 +212,22 @@ def raising(error, after=1):
     "error", [MemoryError("Unable to allocate 1 TiB"), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
 )
 def test_an_allocation_that_fails_under_a_limit_is_an_answer(error, monkeypatch):
-    monkeypatch.setattr(latency_trial, "watch_memory", lambda _: True)
-    answer = latency_trial.run_job(job(limit_bytes=1 << 40), lambda *_: raising(error))
+    monkeypatch.setattr(trial, "watch_memory", lambda _: True)
+    answer = trial.run_job(job(limit_bytes=1 << 40), lambda *_: raising(error))
     assert not answer["fits"]
     assert "an allocation failed" in answer["reason"]
     assert answer["stages"] is None
 
 
 def test_another_failure_is_not_taken_for_a_lack_of_memory(monkeypatch):
-    monkeypatch.setattr(latency_trial, "watch_memory", lambda _: True)
+    monkeypatch.setattr(trial, "watch_memory", lambda _: True)
     with pytest.raises(RuntimeError, match="wrong shape"):
-        latency_trial.run_job(job(limit_bytes=1 << 40), lambda *_: raising(RuntimeError("wrong shape")))
+        trial.run_job(job(limit_bytes=1 << 40), lambda *_: raising(RuntimeError("wrong shape")))
 
 
 def test_a_peak_over_the_limit_does_not_fit(monkeypatch):
-    monkeypatch.setattr(latency_trial, "watch_memory", lambda _: True)
-    answer = latency_trial.run_job(job(limit_bytes=1000), lambda *_: Engine(lambda _: None))
+    monkeypatch.setattr(trial, "watch_memory", lambda _: True)
+    answer = trial.run_job(job(limit_bytes=1000), lambda *_: Engine(lambda _: None))
     assert not answer["fits"]
     assert "is over the limit" in answer["reason"]
 
@@ -244,11 +242,11 @@ def test_real_processes_start_cold_and_tell_their_memory():
 
 
 def test_without_proc_no_limit_is_set_and_the_peak_alone_judges(monkeypatch):
-    monkeypatch.setattr(latency_trial, "_kilobyte_lines", lambda _path: {})
-    assert latency_trial.watch_memory(1) is False
+    monkeypatch.setattr(trial, "_kilobyte_lines", lambda _path: {})
+    assert trial.watch_memory(1) is False
 
 
-@pytest.mark.skipif(not latency_trial._kilobyte_lines("/proc/self/status"), reason="needs /proc/self/status")
+@pytest.mark.skipif(not trial._kilobyte_lines("/proc/self/status"), reason="needs /proc/self/status")
 def test_a_real_batch_far_beyond_the_limit_is_a_message():
     with latency_engine.model_file("numpy", None, 1) as (path, _):
         settings = {"model": str(path), "engine": "numpy", "batch": 1_000_000, "limit_bytes": 70_000_000}
@@ -260,10 +258,10 @@ def test_a_real_batch_far_beyond_the_limit_is_a_message():
 
 def run_command(tmp_path, *options):
     parser = argparse.ArgumentParser()
-    latency_cli.add_arguments(parser)
+    latency.add_arguments(parser)
     arguments = parser.parse_args([*options, "--out", str(tmp_path)])
     arguments.json = True
-    return latency_cli.command(arguments)
+    return latency.command(arguments)
 
 
 def test_the_command_writes_a_record_and_its_figures(tmp_path, capsys):
@@ -311,17 +309,17 @@ def test_a_batch_that_does_not_fit_is_left_out_and_named(tmp_path, monkeypatch, 
     monkeypatch.setattr(fresh_starts, "memory", fits_up_to_eight)
     options = ("--batches", "8,64", "--memory-limit-mb", "8", "--trials", "2", "--warmups", "0")
     parser = argparse.ArgumentParser()
-    latency_cli.add_arguments(parser)
+    latency.add_arguments(parser)
     arguments = parser.parse_args([*options, "--out", str(tmp_path)])
     arguments.json = False
-    assert latency_cli.command(arguments) == 0
+    assert latency.command(arguments) == 0
     assert list(cases.load_latency_case(tmp_path / "latency.json")["results"]) == [8]
     said = capsys.readouterr().out
     assert "batch 64 does not fit in 8 MB: an allocation failed; it was left out" in said
     assert "the largest batch that fits in 8 MB is 8" in said
     arguments.batches = "64"
     with pytest.raises(MeasurementError, match=r"no batch of \[64\] fits in 8 MB"):
-        latency_cli.command(arguments)
+        latency.command(arguments)
 
 
 @pytest.mark.parametrize(

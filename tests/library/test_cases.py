@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import deep_learning_cases
+from deep_learning_cases import cases, latency_engine
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError
 from deep_learning_cases.ground import schemas
 from deep_learning_cases.ground.threads import blas_threads
-from deep_learning_cases.latency import case as cases
-from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.latency import record as latency_record
-from deep_learning_cases.latency import view as latency_view
+from deep_learning_cases.latency import view
 from deep_learning_cases.measuring import stats
 
 
@@ -308,10 +307,10 @@ def test_without_matplotlib_the_table_stays(monkeypatch):
 
 def test_the_histogram_counts_every_sample():
     for samples in ([1.0], [2.0] * 9, [1.0, 1.1, 1.2, 50.0], [float(number) for number in range(1, 61)]):
-        lines = latency_view.histogram(samples)
+        lines = view.histogram(samples)
         assert sum(int(line.split()[-1]) for line in lines) == len(samples)
         assert all(len(line) < 80 for line in lines)
-    assert latency_view.histogram([1.0, 1.1, 1.2, 50.0])[-1].startswith("   > 2.200 ms |")
+    assert view.histogram([1.0, 1.1, 1.2, 50.0])[-1].startswith("   > 2.200 ms |")
 
 
 cuda = pytest.mark.skipif("not _cuda()", reason="PyTorch finds no CUDA device here")

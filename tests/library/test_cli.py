@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import bench, cli, release
+from deep_learning_cases import bench, cli, release, report
 from deep_learning_cases.ground import files
 from deep_learning_cases.release import preparation, regression
-from deep_learning_cases.release.report import page as report
 
 ON_A_FOLDER = ["regress", "bench", "release", "check", "report", "pack"]
 
@@ -253,7 +252,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     "name",
     [
-        "deep_learning_cases.command_line", "argparse", "deep_learning_cases.release_cli", "json",
+        "deep_learning_cases.commands.table", "argparse", "deep_learning_cases.commands.release", "json",
         "deep_learning_cases.release.gate", "numpy", "deep_learning_cases.release.evidence",
     ],
 )  # fmt: skip

@@ -8,6 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from deep_learning_cases import comparison, comparison_plots, comparison_trial, torch_quantization
+from deep_learning_cases.commands.quantize import lines
 from deep_learning_cases.errors import (
     FileError,
     InputError,
@@ -17,16 +19,10 @@ from deep_learning_cases.errors import (
 )
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts, cifar_network, onnx_export
-from deep_learning_cases.quantize_cli import lines
 from deep_learning_cases.quantizing import runners, subjects, variants
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
 from deep_learning_cases.quantizing.comparison import claims as comparison_claims
-from deep_learning_cases.quantizing.comparison import compare as comparison
-from deep_learning_cases.quantizing.comparison import plots as comparison_plots
-from deep_learning_cases.quantizing.comparison import predictions
+from deep_learning_cases.quantizing.comparison import predictions, summary
 from deep_learning_cases.quantizing.comparison import record as comparison_record
-from deep_learning_cases.quantizing.comparison import summary as comparison_summary
-from deep_learning_cases.quantizing.comparison import trial as comparison_trial
 
 SEED = 1729
 
@@ -134,7 +130,7 @@ def test_two_runs_give_the_same_hashes_and_another_seed_others(measured, subject
 def test_percentiles_by_both_definitions_as_worked_by_hand():
     runs = [{"config": "fp32", "threads": 1, "round": 1, "samples_us": {"2": [4.0, 1.0]}},
             {"config": "fp32", "threads": 1, "round": 2, "samples_us": {"2": [3.0, 2.0]}}]  # fmt: skip
-    row = comparison_summary.summary_of(runs)["fp32"]["1"]["2"]
+    row = summary.summary_of(runs)["fp32"]["1"]["2"]
     # Sorted 1 2 3 4.  Linear: rank 1 + 3 p, so p50 2.5, p95 3.85, p99 3.97.  Nearest rank: the 2nd, 4th and 4th.
     assert (row["n"], row["mean_us"], row["p50_us"]) == (4, 2.5, 2.5)
     assert (row["p95_us"], row["p99_us"]) == (pytest.approx(3.85), pytest.approx(3.97))
@@ -145,7 +141,7 @@ def test_percentiles_by_both_definitions_as_worked_by_hand():
 
 def test_linear_interpolation_is_numpys_default(measured):
     record, _, _ = measured
-    samples = comparison_summary.merged_samples(record["runs"], "static", 1, 8)
+    samples = summary.merged_samples(record["runs"], "static", 1, 8)
     row = record["summary"]["static"]["1"]["8"]
     assert len(samples) == row["n"] == 15
     for name, level in (("p50_us", 50), ("p95_us", 95), ("p99_us", 99)):
@@ -158,7 +154,7 @@ def test_speed_pairs_rounds_and_leaves_out_what_one_lacks():
         return {"config": config, "threads": 1, "round": number, "samples_us": {"1": [value]}}
 
     runs = [run("fp32", 1, 10), run("static", 1, 5), run("fp32", 2, 10), run("static", 2, 5.5), run("fp32", 3, 99)]
-    speed = comparison_summary.speed_of(runs, {"fp32": None, "static": "fp32"})
+    speed = summary.speed_of(runs, {"fp32": None, "static": "fp32"})
     row = speed["static"]["1"]["1"]
     assert row["round_ratios"] == pytest.approx([0.5, 0.55])
     assert row["baseline"] == "fp32"
@@ -168,7 +164,7 @@ def test_speed_pairs_rounds_and_leaves_out_what_one_lacks():
 def test_memory_is_the_largest_over_the_rounds():
     keys = {"rss_before_bytes": 5, "rss_max_bytes": 7, "peak_rss_bytes": 9, "tracemalloc_peak_bytes": 1}
     run = {"config": "fp32", "threads": 1, "peak_rss_source": "VmHWM", **keys}
-    row = comparison_summary.memory_of([run, run | {"rss_max_bytes": 8}])["fp32"]["1"]
+    row = summary.memory_of([run, run | {"rss_max_bytes": 8}])["fp32"]["1"]
     assert row == keys | {"rss_max_bytes": 8, "peak_rss_source": "VmHWM"}
 
 

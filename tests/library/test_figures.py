@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from deep_learning_cases import comparison_plots
 from deep_learning_cases.ground import figures
 from deep_learning_cases.latency import plots as latency_plots
 from deep_learning_cases.latency import record as latency_record
-from deep_learning_cases.quantizing.comparison import plots as comparison_plots
-from deep_learning_cases.quantizing.comparison import summary as comparison_summary
+from deep_learning_cases.quantizing.comparison import summary
 from deep_learning_cases.release.report import plots
 
 DECADES = [1.02, 1.5, 3, 30, 300, 3000, 1e6]
@@ -76,7 +76,7 @@ def test_the_distributions_of_a_comparison_can_be_read(ratio):
         "methodology": {"batch_sizes": [1, 8, 32], "threads": [1]},
         "configs": {"fp32": {}},
         "runs": runs,
-        "summary": comparison_summary.summary_of(runs),
+        "summary": summary.summary_of(runs),
     }
     picture = comparison_plots.distributions(record, "1")
     for axes in picture.figure.axes:
@@ -111,8 +111,7 @@ def test_the_strip_of_slow_calls_can_be_read(worst):
 
 
 def test_the_batching_figure_can_be_read():
-    from deep_learning_cases import batching
-    from deep_learning_cases.batching import plots as batching_plots
+    from deep_learning_cases import batching, batching_plots
     from deep_learning_cases.batching.queueing import Policy
     from deep_learning_cases.batching.service_times import Linear
 

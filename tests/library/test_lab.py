@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import lab
+from deep_learning_cases.commands import lab
 from deep_learning_cases.errors import FileError
 
 

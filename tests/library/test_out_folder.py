@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import bench, cli, latency_cli, release, target_measure
+from deep_learning_cases import bench, cases, cli, comparison, release, report, target_kit
+from deep_learning_cases.commands import latency
 from deep_learning_cases.errors import FileError
 from deep_learning_cases.ground import archive, files, out_folder
-from deep_learning_cases.latency import case as cases
 from deep_learning_cases.models import network
 from deep_learning_cases.quantizing import subjects
-from deep_learning_cases.quantizing.comparison import compare as comparison
 from deep_learning_cases.release import pack, preparation
-from deep_learning_cases.release.report import page as report
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -172,10 +170,10 @@ def test_the_library_notices_it_as_early(unwritable, evidence, monkeypatch):
 
 
 def test_the_target_notices_it_as_early(unwritable, evidence, monkeypatch):
-    (evidence / target_measure.MANIFEST).write_text('{"files": {}}')
+    (evidence / target_kit.MANIFEST).write_text('{"files": {}}')
     monkeypatch.setattr(bench, "measure", forbidden)
     with pytest.raises(FileError, match=unwritable):
-        target_measure.measure_target(evidence)
+        target_kit.measure_target(evidence)
 
 
 def test_only_what_was_made_and_stayed_empty_is_removed(tmp_path):
@@ -315,8 +313,8 @@ def test_other_models_do_not_take_those_that_were_measured(built, monkeypatch, r
 
 def test_latency_keeps_the_record_that_it_replaces(tmp_path, monkeypatch, capsys):
     (tmp_path / "latency.json").write_text('{"created_at": "2026-01-31T12:00:00Z"}')
-    monkeypatch.setattr(latency_cli, "_measure", lambda *_: {"results": {}})
-    monkeypatch.setattr(latency_cli, "_pictures", lambda _: [])
+    monkeypatch.setattr(latency, "_measure", lambda *_: {"results": {}})
+    monkeypatch.setattr(latency, "_pictures", lambda _: [])
     monkeypatch.setattr(cases, "save", lambda record, path: files.write_json(path, record))
     assert cli.main(["latency", "--out", str(tmp_path), "--json"]) == 0
     assert list(kept(tmp_path)) == ["latency-2026-01-31T12-00-00Z.json"]

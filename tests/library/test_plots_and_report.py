@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from deep_learning_cases import release
+from deep_learning_cases import release, report
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground.expectation import compare
 from deep_learning_cases.models import artefacts
-from deep_learning_cases.release.report import page as report
 from deep_learning_cases.release.report import plots
 
 

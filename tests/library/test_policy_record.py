@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from deep_learning_cases import batching
+from deep_learning_cases import batching, cases
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, schemas
-from deep_learning_cases.latency import case as cases
 from deep_learning_cases.latency import policy_record
 from deep_learning_cases.latency import record as latency_record
 

@@ -8,9 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchao", reason="needs the extra pt2e: pip install 'deep_learning_cases[pt2e]'")
 
+from deep_learning_cases import comparison
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.quantizing import pt2e, subjects, variants
-from deep_learning_cases.quantizing.comparison import compare as comparison
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 import pytest
 
+from deep_learning_cases import quantization
 from deep_learning_cases.errors import FileError, InputError, ModelError
 from deep_learning_cases.models import artefacts
-from deep_learning_cases.models import onnx_int8 as quantization
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from deep_learning_cases import quantize_cli
+from deep_learning_cases import comparison
+from deep_learning_cases.commands import quantize
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import cifar
-from deep_learning_cases.quantizing.comparison import compare as comparison
 
 _spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))
 tiny = importlib.util.module_from_spec(_spec)
@@ -24,9 +24,9 @@ _spec.loader.exec_module(tiny)
 
 def run(*arguments: str) -> int:
     parser = argparse.ArgumentParser()
-    quantize_cli.add_arguments(parser)
+    quantize.add_arguments(parser)
     parser.add_argument("--json", action="store_true")
-    return quantize_cli.command(parser.parse_args(list(arguments)))
+    return quantize.command(parser.parse_args(list(arguments)))
 
 
 def answer(job, _timeout_s=None):
@@ -130,7 +130,7 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, arguments, kind, message):
 
 
 def test_a_backend_that_is_not_built_in_is_named(monkeypatch):
-    from deep_learning_cases.quantizing import torch_eager as torch_quantization
+    from deep_learning_cases import torch_quantization
 
     monkeypatch.setattr(torch_quantization, "built_in", lambda: ["qnnpack"])
     with pytest.raises(InputError, match="'onednn' is not built into this PyTorch"):

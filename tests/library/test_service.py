@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from deep_learning_cases import service
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.models import artefacts, engines
-from deep_learning_cases.serving import server as service
 from deep_learning_cases.serving.predictor import PARTS, Limits
 from tests.library import serving
 from tests.library.serving import Asking, Scripted, address, ask, bomb_png, gauge, png, raw, received, running, until

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deep_learning_cases import load_cli, service_cli
+from deep_learning_cases.commands import load as load_cli
+from deep_learning_cases.commands import serve
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts
@@ -21,10 +22,10 @@ from tests.library.serving import Asking, Scripted, ask, png, running
 
 SERVE = """
 import argparse, sys
-from deep_learning_cases import service_cli
+from deep_learning_cases.commands import serve
 parser = argparse.ArgumentParser()
-service_cli.add_arguments(parser)
-sys.exit(service_cli.command(parser.parse_args()))
+serve.add_arguments(parser)
+sys.exit(serve.command(parser.parse_args()))
 """
 
 
@@ -197,10 +198,10 @@ def test_mistakes_of_a_load_are_one_line(options, failure, told):
 )
 def test_mistakes_of_serving_are_one_line(random_models, tmp_path, options, failure, told):
     parser = argparse.ArgumentParser()
-    service_cli.add_arguments(parser)
+    serve.add_arguments(parser)
     folder = random_models if options else tmp_path
     with pytest.raises(failure, match=told):
-        service_cli.command(parser.parse_args([str(folder), *options]))
+        serve.command(parser.parse_args([str(folder), *options]))
 
 
 @pytest.mark.parametrize("missing", ["tornado", "PIL", "psutil"])

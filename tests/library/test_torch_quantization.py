@@ -10,10 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from deep_learning_cases import torch_quantization
 from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.models import network
 from deep_learning_cases.quantizing import int8_kernels
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
 
 BUILT_IN = torch_quantization.built_in()
 

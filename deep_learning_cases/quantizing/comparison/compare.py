@@ -19,8 +19,7 @@ from deep_learning_cases.errors import DeepLearningCasesError, InputError, Measu
 from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models.network import compiler_cache
-from deep_learning_cases.quantizing import int8_kernels, runners, variants
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing import int8_kernels, runners, torch_eager, variants
 from deep_learning_cases.quantizing.comparison import predictions
 from deep_learning_cases.quantizing.comparison.claims import claims_of
 from deep_learning_cases.quantizing.comparison.plan import Plan
@@ -118,7 +117,7 @@ def _add_config(
     if reason is not None:
         record["skipped"][name] = reason
         return
-    uses_backend = variant.technique in torch_quantization.TECHNIQUES
+    uses_backend = variant.technique in torch_eager.TECHNIQUES
     backend = plan.backend if uses_backend else None
     facts = variants.make(name, subject, baseline, folder, backend, seed, progress)
     with runners.opened(name, folder, subject.name, subject.input_shape, backend, plan.default_threads) as runner:
@@ -149,7 +148,7 @@ def _add_config(
         entry["backend"] = {
             "asked": plan.asked_backend,
             "ran": engine,
-            "built_in": torch_quantization.built_in(),
+            "built_in": torch_eager.built_in(),
             "int8_kernels": kernels,
         }
     record["configs"][name] = entry
@@ -179,7 +178,7 @@ def _measure(
     with _bar(progress, len(turns), "measuring", "process") as step:
         for number, position, threads, name in turns:
             step(name)
-            backend = plan.backend if VARIANTS[name].technique in torch_quantization.TECHNIQUES else None
+            backend = plan.backend if VARIANTS[name].technique in torch_eager.TECHNIQUES else None
             job = {
                 "config": name,
                 "folder": str(folder.resolve()),

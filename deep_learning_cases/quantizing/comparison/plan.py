@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.models.network import import_torch
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
-from deep_learning_cases.quantizing import variants
+from deep_learning_cases.quantizing import torch_eager, variants
 from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["BATCH_SIZES", "Plan"]
@@ -56,7 +55,7 @@ class Plan:
             raise InputError(f"the batch sizes are {list(batch_sizes)}: expected at least one, none twice; change them")
         self.configs = variants.choose(list(configs))
         self.asked_backend = backend
-        self.backend = torch_quantization.choose(backend)
+        self.backend = torch_eager.choose(backend)
         self.warmups, self.iterations, self.rounds = warmups, iterations, rounds
         self.batch_sizes = list(batch_sizes)
         self.default_threads = int(import_torch().get_num_threads())

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from deep_learning_cases.errors import InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.measuring import timing, trial
-from deep_learning_cases.quantizing import runners
-from deep_learning_cases.quantizing import torch_eager as torch_quantization
+from deep_learning_cases.quantizing import runners, torch_eager
 from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["COMMAND_CODE", "TRACED_CALLS", "main", "measure_series", "run_job"]
@@ -179,7 +178,7 @@ def _import_runtime(config: str) -> None:
 
         if VARIANTS[config].device == "cuda":
             torch.cuda.init()
-        if VARIANTS[config].technique in torch_quantization.TECHNIQUES:
+        if VARIANTS[config].technique in torch_eager.TECHNIQUES:
             importlib.import_module("torch.ao.quantization")
 
 

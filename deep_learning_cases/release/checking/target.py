@@ -11,7 +11,7 @@ from deep_learning_cases.models import artefacts
 from deep_learning_cases.release.checking.benchmark import benchmark_tree, shared_processes
 from deep_learning_cases.release.checking.judge import finding, judge
 from deep_learning_cases.release.evidence import Evidence
-from deep_learning_cases.target_measure import SCHEMA
+from deep_learning_cases.target_kit import SCHEMA
 
 __all__ = ["accepted", "target_findings"]
 

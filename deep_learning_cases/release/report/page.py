@@ -9,7 +9,7 @@ from deep_learning_cases import __version__
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.release.checking.seal import link_tags, seal
-from deep_learning_cases.release.report import parts as report_parts
+from deep_learning_cases.release.report import parts
 from deep_learning_cases.release.report.facts import Facts
 
 __all__ = ["build", "page", "show"]
@@ -45,7 +45,7 @@ def build(folder: str | Path) -> Path:
 
 def page(facts: Facts) -> str:
     """The whole HTML page, its seal still open."""
-    title = report_parts.title(facts)
+    title = parts.title(facts)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -57,11 +57,11 @@ def page(facts: Facts) -> str:
 {link_tags(facts.hashes)}
 <title>{title}</title>
 <style>
-{report_parts.style()}{_DARK}</style>
+{parts.style()}{_DARK}</style>
 </head>
 <body>
 <main class="dlc-report">
-{report_parts.body(facts)}
+{parts.body(facts)}
 </main>
 </body>
 </html>
@@ -79,4 +79,4 @@ def show(folder: str | Path) -> None:
             "IPython is not installed: expected a notebook; write the page with report.build instead"
         ) from error
     facts = Facts.read(folder)
-    display(HTML(f'<style>{report_parts.style()}</style><div class="dlc-report">{report_parts.body(facts)}</div>'))
+    display(HTML(f'<style>{parts.style()}</style><div class="dlc-report">{parts.body(facts)}</div>'))

@@ -8,8 +8,7 @@ from deep_learning_cases.ground.expectation import is_number, look
 from deep_learning_cases.ground.figures import Picture
 from deep_learning_cases.measuring import stats
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE
-from deep_learning_cases.release.report import origins as report_origins
-from deep_learning_cases.release.report import plots
+from deep_learning_cases.release.report import origins, plots
 from deep_learning_cases.release.report.facts import Facts, compare_models, rows_of
 from deep_learning_cases.release.report.html import table, table_row, text
 
@@ -30,9 +29,9 @@ def body(facts: Facts) -> str:
     """All parts, from what was measured to the verdict."""
     parts = [
         _header(facts), _findings(facts), _scope(facts), _table(facts), _comparison(facts), _predictions(facts),
-        _figures(facts), report_origins.processes(facts), report_origins.machine(facts.benchmark),
-        report_origins.protocol(facts), report_origins.hashes(facts), _target(facts), _verdict(facts),
-        report_origins.footer(facts),
+        _figures(facts), origins.processes(facts), origins.machine(facts.benchmark),
+        origins.protocol(facts), origins.hashes(facts), _target(facts), _verdict(facts),
+        origins.footer(facts),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part)
 
@@ -190,7 +189,7 @@ def _target(facts: Facts) -> str:
 figures above, nor the other way round.</p>
 {_numbers(record, None)}
 <div class="cards">{cards}</div>
-{report_origins.machine(record, "h3")}"""
+{origins.machine(record, "h3")}"""
 
 
 def _verdict(facts: Facts) -> str:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
-from deep_learning_cases.ground import command_line as commands
-from deep_learning_cases.ground import out_folder
+from deep_learning_cases.ground import command_line, out_folder
 
 __all__ = ["add_commands", "existing"]
 
@@ -36,7 +35,7 @@ def add_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     add("report", _report, "write report.html")
     pack = add("pack", _pack, "one zip to keep or hand in")
     pack.add_argument("--target-kit", action="store_true", help="a kit that repeats the protocol on another machine")
-    pack.add_argument("--out", type=commands.path, help="where the zip goes (beside the folder)")
+    pack.add_argument("--out", type=command_line.path, help="where the zip goes (beside the folder)")
 
 
 def existing(folder: Path) -> Path:
@@ -59,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
     findings = release.check(folder)
     record = files.read_json(folder / artefacts.RELEASE)
     if arguments.json:
-        commands.print_json(
+        command_line.print_json(
             {"folder": str(folder), "seconds": seconds, "release": record, "findings": _as_dicts(findings)}
         )
     else:
@@ -73,7 +72,7 @@ def _stages(folder: Path, seed: int, tell: Callable[..., None] | None) -> dict[s
     from deep_learning_cases import bench
     from deep_learning_cases.measuring import stats
     from deep_learning_cases.release import preparation, regression
-    from deep_learning_cases.release.report import page as report
+    from deep_learning_cases.release.report import page
 
     stages: list[tuple[str, Callable[[], Any]]] = [
         ("build", lambda: preparation.build(folder, seed=seed)),
@@ -81,7 +80,7 @@ def _stages(folder: Path, seed: int, tell: Callable[..., None] | None) -> dict[s
         ("bench", lambda: bench.run(folder)),
         ("statistics", lambda: bench.summarise(folder, stats.latency_summary)),
         ("release", lambda: _decide(folder)),
-        ("report", lambda: report.build(folder)),
+        ("report", lambda: page.build(folder)),
     ]
     seconds: dict[str, float] = {}
     for name, stage in stages:
@@ -134,7 +133,7 @@ def _build(arguments: argparse.Namespace) -> int:
     with out_folder.made(arguments.folder), out_folder.taken(arguments.folder):
         facts = preparation.build(arguments.folder, seed=arguments.seed)
     lines = [f"built {arguments.folder}", *(f"  {key}: {value}" for key, value in facts.items())]
-    return commands.emit(arguments, facts, lines)
+    return command_line.emit(arguments, facts, lines)
 
 
 def _regress(arguments: argparse.Namespace) -> int:
@@ -148,7 +147,7 @@ def _regress(arguments: argparse.Namespace) -> int:
         f"loss: {record['loss_pp']:+.2f} points, 95 % interval {interval['low']:+.2f} to {interval['high']:+.2f}",
         f"agreement: {100 * record['agreement']:.1f} % of {record['images']} test images; {record['can_show']}",
     ]
-    return commands.emit(arguments, record, lines)
+    return command_line.emit(arguments, record, lines)
 
 
 def _bench(arguments: argparse.Namespace) -> int:
@@ -160,7 +159,7 @@ def _bench(arguments: argparse.Namespace) -> int:
         raise InputError(f"--timeout-s is {arguments.timeout_s}: expected a number of seconds above 0; change it")
     if arguments.aa:
         reading = noise.measure(folder, timeout_s=arguments.timeout_s)
-        return commands.emit(arguments, reading, noise.lines(reading))
+        return command_line.emit(arguments, reading, noise.lines(reading))
     with out_folder.taken(folder):
         record = bench.run(folder, timeout_s=arguments.timeout_s, latency_stats=stats.latency_summary)
     lines = [f"{record['unit']}; {record['boundary']}"]
@@ -170,7 +169,7 @@ def _bench(arguments: argparse.Namespace) -> int:
         for model, rows in record["summary"].items()
         for batch, row in rows.items()
     ]
-    return commands.emit(arguments, record, lines)
+    return command_line.emit(arguments, record, lines)
 
 
 def _release(arguments: argparse.Namespace) -> int:
@@ -179,7 +178,7 @@ def _release(arguments: argparse.Namespace) -> int:
     folder = existing(arguments.folder)
     with out_folder.taken(folder):
         record = _decide(folder)
-    return commands.emit(arguments, record, [f"decision: {record['decision']}; wrote {folder / artefacts.RELEASE}"])
+    return command_line.emit(arguments, record, [f"decision: {record['decision']}; wrote {folder / artefacts.RELEASE}"])
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -189,7 +188,7 @@ def _check(arguments: argparse.Namespace) -> int:
     path: Path = arguments.folder
     findings = pack.check_zip(path) if path.is_file() else release.check(existing(path))
     if arguments.json:
-        commands.print_json({"passed": not findings, "findings": _as_dicts(findings)})
+        command_line.print_json({"passed": not findings, "findings": _as_dicts(findings)})
     elif not findings:
         print(f"{path}: the files hang together and the numbers follow from the raw samples.")
         print("That does not prove that the times were really measured, nor does it hold for another machine.")
@@ -212,11 +211,11 @@ def _print_findings(findings: Sequence[Any], as_json: bool) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases.release.report import page as report
+    from deep_learning_cases.release.report import page
 
     with out_folder.taken(existing(arguments.folder)):
-        path = report.build(arguments.folder)
-    return commands.emit(arguments, {"report": str(path)}, [str(path)])
+        path = page.build(arguments.folder)
+    return command_line.emit(arguments, {"report": str(path)}, [str(path)])
 
 
 def _pack(arguments: argparse.Namespace) -> int:
@@ -227,4 +226,4 @@ def _pack(arguments: argparse.Namespace) -> int:
         path = make(arguments.folder, out=arguments.out)
     if arguments.out is None and not arguments.folder.is_absolute():
         path = Path(os.path.relpath(path))  # named as the folder was
-    return commands.emit(arguments, {"zip": str(path), "bytes": path.stat().st_size}, [str(path)])
+    return command_line.emit(arguments, {"zip": str(path), "bytes": path.stat().st_size}, [str(path)])

@@ -202,10 +202,10 @@ def _draw(
     objective: batching.Objective,
     arrivals: Callable[[float], Arrivals],
 ) -> tuple[Path, str]:
-    from deep_learning_cases.batching import plots as batching_plots
+    from deep_learning_cases.batching import plots
 
     path = arguments.figure or FIGURE
-    found = batching_plots.curves(
+    found = plots.curves(
         candidates,
         measured,
         objective,
@@ -214,7 +214,7 @@ def _draw(
         seed=arguments.seed,
         progress=_progress("drawing"),
     )
-    picture = batching_plots.latency_against_rate(found, objective, arguments.rate)
+    picture = plots.latency_against_rate(found, objective, arguments.rate)
     content = io.BytesIO()
     picture.figure.savefig(content, format=_format(path), metadata={_FORMATS[_format(path)]: picture.alt_text})
     files.write_bytes(path, content.getvalue())

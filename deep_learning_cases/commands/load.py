@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases.errors import INTERRUPTED, FileError, InputError
-from deep_learning_cases.ground import command_line as commands
-from deep_learning_cases.ground import files, machine, out_folder
+from deep_learning_cases.ground import command_line, files, machine, out_folder
 from deep_learning_cases.models import data
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def command(arguments: argparse.Namespace) -> int:
         record = load_report.record(fates, _settings(arguments, bodies), interrupted)
         load_report.check(record, str(arguments.out))
         files.write_json(arguments.out, record)
-    commands.emit(arguments, result, _lines(arguments, result))
+    command_line.emit(arguments, result, _lines(arguments, result))
     if interrupted:
         kept = "nothing is kept, as no --out was given"
         if arguments.out is not None:

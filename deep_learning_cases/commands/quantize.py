@@ -11,7 +11,7 @@ from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, File
 from deep_learning_cases.ground import files, out_folder
 from deep_learning_cases.models import data
 from deep_learning_cases.quantizing import subjects, variants
-from deep_learning_cases.quantizing.comparison import compare as comparison
+from deep_learning_cases.quantizing.comparison import compare
 from deep_learning_cases.quantizing.comparison.claims import CLAIMS
 from deep_learning_cases.quantizing.torch_eager import BACKENDS
 
@@ -42,7 +42,7 @@ def command(arguments: argparse.Namespace) -> int:
 
     Raises the failures of :func:`comparison.compare`.
     """
-    plan = comparison.Plan(
+    plan = compare.Plan(
         configs=_configs(arguments.configs),
         backend=arguments.backend,
         warmups=arguments.warmup,
@@ -58,12 +58,12 @@ def command(arguments: argparse.Namespace) -> int:
         return _compare(arguments, plan)
 
 
-def _compare(arguments: argparse.Namespace, plan: comparison.Plan) -> int:
+def _compare(arguments: argparse.Namespace, plan: compare.Plan) -> int:
     subject = subjects.load(arguments.data, arguments.archive, arguments.seed, arguments.epochs)
-    path = arguments.out / comparison.FILE
+    path = arguments.out / compare.FILE
     before = path.stat().st_mtime_ns if path.exists() else None
     try:
-        record = comparison.compare(subject, arguments.out, plan, arguments.seed)
+        record = compare.compare(subject, arguments.out, plan, arguments.seed)
     except (KeyboardInterrupt, DeepLearningCasesError) as error:
         kept = path.exists() and path.stat().st_mtime_ns != before
         if kept:
@@ -170,10 +170,10 @@ def _count(value: int | None) -> str:
 
 
 def _draw(record: dict[str, Any], folder: Path) -> list[str]:
-    from deep_learning_cases.quantizing.comparison import plots as comparison_plots
+    from deep_learning_cases.quantizing.comparison import plots
 
     written = []
-    for picture in comparison_plots.pictures(record):
+    for picture in plots.pictures(record):
         content = io.BytesIO()
         picture.figure.savefig(content, format="png", metadata={"Description": picture.alt_text})
         path = folder / f"{picture.name}.png"

@@ -11,8 +11,7 @@ from typing import Any
 
 from deep_learning_cases import bench
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, EvidenceError, InputError
-from deep_learning_cases.ground import command_line as commands
-from deep_learning_cases.ground import files, out_folder
+from deep_learning_cases.ground import command_line, files, out_folder
 from deep_learning_cases.measuring import bench_record, stats
 
 __all__ = ["MANIFEST", "SCHEMA", "TARGET", "main", "measure_target"]
@@ -46,7 +45,9 @@ def measure_target(kit: Path, device: str | None = None, timeout_s: float = 600.
 
 def main(kit: Path, argv: Sequence[str] | None = None) -> int:
     """``python measure.py``: measure, write, print a table; returns the exit code."""
-    parser = commands.Parser(prog="measure.py", description="Repeat the measurement of both models on this machine.")
+    parser = command_line.Parser(
+        prog="measure.py", description="Repeat the measurement of both models on this machine."
+    )
     parser.add_argument("--device", help="what this machine is, in your words (the processor's name)")
     parser.add_argument("--timeout-s", type=float, default=600.0, help="for one measuring process (600)")
     arguments = parser.parse_args(argv)

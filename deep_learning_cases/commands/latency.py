@@ -53,24 +53,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(arguments: argparse.Namespace) -> int:
     """Run ``dlcases latency``; returns the exit code, raises one of the library's failures for anything unusable."""
     from deep_learning_cases.ground import files
-    from deep_learning_cases.latency import case as cases
+    from deep_learning_cases.latency import case, view
     from deep_learning_cases.latency import record as latency_record
-    from deep_learning_cases.latency import view as latency_view
 
     asked = _boundaries(arguments.boundary)
-    sizes = cases.check_batches(_whole_numbers("--batches", arguments.batches))
+    sizes = case.check_batches(_whole_numbers("--batches", arguments.batches))
     widths = _whole_numbers("--widths", arguments.widths)
     if not 0 < arguments.seconds < float("inf"):
         raise InputError(f"--seconds is {arguments.seconds}: expected a number above 0; change it")
     if not 1 <= arguments.cold_starts <= 1000:
         raise InputError(f"--cold-starts is {arguments.cold_starts}: expected 1 to 1000; change it")
-    cases.check_protocol(arguments.warmups, arguments.trials, arguments.seed, arguments.threads, arguments.inputs)
+    case.check_protocol(arguments.warmups, arguments.trials, arguments.seed, arguments.threads, arguments.inputs)
     limit_bytes = _limit_bytes(arguments.memory_limit_mb)
     out: Path = arguments.out
     with out_folder.made(out), out_folder.taken(out):
         record = _measure(arguments, asked, sizes, widths, limit_bytes)
         out_folder.keep(out / RECORD, files.json_bytes(latency_record.to_json(record)))
-        cases.save(record, out / RECORD)
+        case.save(record, out / RECORD)
         written = [out / RECORD]
         pictures = list(_pictures(record))
         for picture in pictures:
@@ -82,15 +81,14 @@ def command(arguments: argparse.Namespace) -> int:
         value = {"record": latency_record.to_json(record), "files": [str(path) for path in written], "alt_texts": alt}
         print(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print("\n".join([*latency_view.report(record), "", *(f"wrote {path}" for path in written)]))
+        print("\n".join([*view.report(record), "", *(f"wrote {path}" for path in written)]))
     return 0
 
 
 def _measure(
     arguments: argparse.Namespace, asked: set[str], sizes: list[int], widths: list[int], limit_bytes: int | None
 ) -> "LatencyCase":
-    from deep_learning_cases.latency import boundaries, fresh_starts
-    from deep_learning_cases.latency import case as cases
+    from deep_learning_cases.latency import boundaries, case, fresh_starts
 
     what = {key: getattr(arguments, key) for key in ("engine", "model", "seed", "threads", "device")}
     how = what | {"warmups": arguments.warmups, "trials": arguments.trials}
@@ -102,7 +100,7 @@ def _measure(
             f"no batch of {sizes} fits in {arguments.memory_limit_mb:g} MB ({reason}); the largest that does is"
             f" {memory['largest_batch']['fits']}: expected one that fits; choose smaller batches or a larger limit"
         )
-    record = cases.latency_case(fitting, inputs=arguments.inputs, **how)
+    record = case.latency_case(fitting, inputs=arguments.inputs, **how)
     record["memory"] = memory
     parts: dict[str, Any] = {}
     limited = how | {"seconds": arguments.seconds}
@@ -144,20 +142,19 @@ def _or_why_not(asked: set[str], kind: str, measure: Callable[[], dict[str, Any]
 
 
 def _pictures(record: "LatencyCase") -> "Iterator[Picture]":
-    from deep_learning_cases.latency import plots as latency_plots
-    from deep_learning_cases.latency import view as latency_view
+    from deep_learning_cases.latency import plots, view
 
-    yield latency_plots.distribution(record["results"])
+    yield plots.distribution(record["results"])
     series = {"model only": record["results"]}
     for name, part in record.get("boundaries", {}).items():
         if "results" in part:
-            series[latency_view.boundary_name(name)] = part["results"]
-            title = f"{latency_view.boundary_name(name)}, warm"
-            yield latency_plots.distribution(part["results"], title, f"latency-distribution-{name.replace('_', '-')}")
-    yield latency_plots.cost(series)
+            series[view.boundary_name(name)] = part["results"]
+            title = f"{view.boundary_name(name)}, warm"
+            yield plots.distribution(part["results"], title, f"latency-distribution-{name.replace('_', '-')}")
+    yield plots.cost(series)
     if "cold" in record:
-        yield latency_plots.cold_and_warm(record["cold"]["results"], record["results"])
-    yield latency_plots.memory(record["memory"])
+        yield plots.cold_and_warm(record["cold"]["results"], record["results"])
+    yield plots.memory(record["memory"])
 
 
 def _png(picture: "Picture") -> bytes:

@@ -30,11 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C; exit code 0 if every accepted request was answered, 1 if not."""
-    from deep_learning_cases.serving import process as service_process
+    from deep_learning_cases.serving import process
 
     if not 0 <= arguments.port <= 65535:
         raise InputError(f"--port is {arguments.port}: expected 0 to 65535; choose another")
-    settings = service_process.Settings(
+    settings = process.Settings(
         str(_model(arguments.folder, arguments.engine, arguments.model)),
         engine=arguments.engine,
         threads=arguments.threads,
@@ -53,7 +53,7 @@ def command(arguments: argparse.Namespace) -> int:
         if not as_json:
             print(f"{settings.engine}, {settings.model}; {settings.policy}; stop with Ctrl-C", file=sys.stderr)
 
-    answered = service_process.serve(settings, arguments.host, arguments.port, announce)
+    answered = process.serve(settings, arguments.host, arguments.port, announce)
     return 0 if answered else 1
 
 
