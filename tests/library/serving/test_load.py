@@ -18,7 +18,7 @@ from deep_learning_cases.serving import load, load_report, load_starts
 from deep_learning_cases.serving.load import Fate
 from deep_learning_cases.serving.load_client import target
 from deep_learning_cases.serving.predictor import PARTS
-from tests.library.serving import Scripted, png, running
+from tests.library.served import Scripted, png, running
 
 
 def fate(intended_s, sent_s, done_s, status="200", batch_size=1):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import deep_learning_cases
 from deep_learning_cases.errors import DeepLearningCasesError, MeasurementError, ModelError
 from deep_learning_cases.measuring import fresh_process
 
@@ -32,7 +33,7 @@ def test_the_threads_and_the_library_are_set_for_the_process():
     code = "import os, json; print(json.dumps(dict(os.environ)))"
     environment = run(code, job={"threads": 2})
     assert environment["OPENBLAS_NUM_THREADS"] == environment["OMP_NUM_THREADS"] == "2"
-    assert environment["PYTHONPATH"].split(os.pathsep)[0] == str(Path(fresh_process.__file__).resolve().parents[1])
+    assert environment["PYTHONPATH"].split(os.pathsep)[0] == str(Path(deep_learning_cases.__path__[0]).resolve().parent)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from deep_learning_cases.models import network
 from deep_learning_cases.quantizing import subjects
 from deep_learning_cases.release import pack, preparation
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 HOLD = """
 import sys
@@ -140,7 +140,7 @@ def forbidden(*_arguments, **_options):
     [
         (["run"], "preparation.build"),
         (["build"], "preparation.build"),
-        (["bench"], "fresh_process.run_fresh"),
+        (["bench"], "measuring.fresh_process.run_fresh"),
         (["latency", "--out"], "fresh_starts.memory"),
         (["quantize", "--out"], "comparison.compare"),
         (["load", "http://127.0.0.1:9", "--rate", "1", "--out"], "load.send"),

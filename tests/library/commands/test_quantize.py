@@ -1,10 +1,7 @@
 """``dlcases quantize``: tables, figures and record on success; one line for bad input; Ctrl-C keeps what there is."""
 
 import argparse
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +12,7 @@ from deep_learning_cases.commands import quantize
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, FileError, InputError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import cifar
-
-_spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))
-tiny = importlib.util.module_from_spec(_spec)
-sys.modules.setdefault("cifar_archive", tiny)
-_spec.loader.exec_module(tiny)
+from tests.library import cifar_archive as tiny
 
 
 def run(*arguments: str) -> int:

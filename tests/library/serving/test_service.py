@@ -17,7 +17,7 @@ from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.models import artefacts, engines
 from deep_learning_cases.serving.predictor import PARTS, Limits
 from tests.library import serving
-from tests.library.serving import Asking, Scripted, address, ask, bomb_png, gauge, png, raw, received, running, until
+from tests.library.served import Asking, Scripted, address, ask, bomb_png, gauge, png, raw, received, running, until
 
 
 def test_an_answer_has_class_parts_and_batch_size():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import deep_learning_cases
 from deep_learning_cases import release, report
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.ground import archive, files
@@ -231,7 +232,7 @@ def run_kit(kit: Path, tmp_path: Path, *arguments: str) -> subprocess.CompletedP
     hooks.mkdir(exist_ok=True)
     (hooks / "sitecustomize.py").write_text(
         BLOCKER + "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n"
-        f"sys.path[:] = [p for p in sys.path if p != {str(Path(pack.__file__).parents[1])!r}]\n"
+        f"sys.path[:] = [p for p in sys.path if p != {str(Path(deep_learning_cases.__path__[0]).parent)!r}]\n"
     )
     return subprocess.run(
         [sys.executable, *(arguments if "-c" in arguments else [kit / "measure.py", *arguments])],

@@ -18,7 +18,7 @@ from deep_learning_cases.models import artefacts
 from deep_learning_cases.serving import load, load_report
 from deep_learning_cases.serving import process as service_process
 from deep_learning_cases.serving.predictor import PARTS
-from tests.library.serving import Asking, Scripted, ask, png, running
+from tests.library.served import Asking, Scripted, ask, png, running
 
 SERVE = """
 import argparse, sys
@@ -37,7 +37,7 @@ class _At:
 def _serve(*options):
     return subprocess.Popen(
         [sys.executable, "-c", SERVE, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
     )  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(random_mod
     ).replace("parse_args()))", "parse_args()))\nexcept MissingDependencyError as error: sys.exit(str(error))")
     done = subprocess.run(
         [sys.executable, "-c", code, str(random_models)], capture_output=True, text=True, check=False, timeout=60,
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
     )  # fmt: skip
     assert issubclass(MissingDependencyError, ImportError)
     assert done.returncode == 1

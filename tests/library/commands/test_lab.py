@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import deep_learning_cases
 from deep_learning_cases.commands import lab
 from deep_learning_cases.errors import FileError
 
@@ -100,7 +101,7 @@ def test_evidence_and_checkpoints_beside_our_notebooks_are_not_handed_out(tmp_pa
 
 
 def test_an_installed_library_finds_the_notebooks_of_its_image(tmp_path, monkeypatch):
-    monkeypatch.setattr(lab, "__file__", str(tmp_path / "lib" / "deep_learning_cases" / "lab.py"))
+    monkeypatch.setattr(deep_learning_cases, "__path__", [str(tmp_path / "lib" / "deep_learning_cases")])
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with pytest.raises(FileError, match="make lab"):
         lab.notebooks_folder()
@@ -119,7 +120,7 @@ time.sleep(60)
 def started_lab(tmp_path):
     """``dlcases lab`` with a stand-in for JupyterLab; its process, and what the stand-in wrote: its number and PATH."""
     (tmp_path / "jupyterlab.py").write_text(JUPYTERLAB)
-    places = os.pathsep.join([str(tmp_path), str(Path(lab.__file__).parents[1])])
+    places = os.pathsep.join([str(tmp_path), str(Path(deep_learning_cases.__path__[0]).parent)])
     process = subprocess.Popen(
         [sys.executable, "-m", "deep_learning_cases.cli", "lab", "work"],
         cwd=tmp_path,

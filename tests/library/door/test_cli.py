@@ -193,7 +193,7 @@ def test_without_pytorch_building_says_how_to_install_it_and_measuring_works(evi
 
 
 def dlcases(*arguments: object, **options: object) -> "subprocess.CompletedProcess[str]":
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     command = [sys.executable, "-m", "deep_learning_cases.cli", *map(str, arguments)]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, **options)
 
@@ -209,7 +209,7 @@ def test_outside_a_terminal_nothing_but_the_answer_is_printed(evidence):
 def test_a_reader_that_goes_away_is_no_error(real_evidence):
     # The shell's pipe closes after one byte, long before the JSON is written.
     command = f"{sys.executable} -m deep_learning_cases.cli check {real_evidence} --json | head -c 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2])
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=Path(__file__).resolve().parents[3])
     assert done.stdout == "{"
     assert "Traceback" not in done.stderr
 
@@ -259,7 +259,7 @@ sys.exit(main())
 def test_ctrl_c_during_any_import_is_the_usual_line(name, tmp_path):
     code = INTERRUPTING.format(name=name, folder=str(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2]
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[3]
     )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == f"dlcases: {cli.STOPPED}\n"
@@ -269,7 +269,7 @@ def test_before_ctrl_c_is_looked_after_next_to_nothing_is_imported():
     code = "import sys; before = set(sys.modules); import deep_learning_cases.cli; print(*(set(sys.modules) - before))"
     loaded = subprocess.run(
         [sys.executable, "-S", "-E", "-c", code], capture_output=True, text=True, check=True,
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
     ).stdout.split()  # fmt: skip
     ours = {name for name in loaded if name.startswith("deep_learning_cases")}
     assert ours == {"deep_learning_cases", "deep_learning_cases.cli", "deep_learning_cases.errors"}
@@ -296,7 +296,7 @@ def test_ctrl_c_while_python_ends_is_no_traceback():
         "sys.argv = ['dlcases', '--version']\n"
         "atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))\nsys.exit(main())"
     )
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # what is printed has to be out by then without its help
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "dlcases 0.1.0\n", "")

@@ -2,12 +2,10 @@
 
 import gzip
 import hashlib
-import importlib.util
 import io
 import os
 import pickle
 import struct
-import sys
 import tarfile
 from pathlib import Path
 
@@ -16,12 +14,7 @@ import pytest
 
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.models import cifar, cifar_network, cifar_pickle
-
-# The tests run by path, without a package around them.
-_spec = importlib.util.spec_from_file_location("cifar_archive", Path(__file__).with_name("cifar_archive.py"))
-tiny = importlib.util.module_from_spec(_spec)
-sys.modules["cifar_archive"] = tiny
-_spec.loader.exec_module(tiny)
+from tests.library import cifar_archive as tiny
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.serving.batcher import Batcher, delay_s
-from tests.library.serving import Scripted, until
+from tests.library.served import Scripted, until
 
 IMAGE = np.zeros((1, 8, 8), np.float32)
 

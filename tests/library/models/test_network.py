@@ -141,7 +141,7 @@ def test_the_compiler_leaves_nothing_among_temporary_files_even_when_stopped(own
     environment |= {"TMPDIR": str(temporary)} | ({"TORCHINDUCTOR_CACHE_DIR": str(kept)} if own else {})
     done = subprocess.run(
         [sys.executable, "-c", STOPPED_BUILD, tmp_path / "out"], capture_output=True, text=True, env=environment,
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
     )  # fmt: skip
     assert done.stdout == "stopped\n", done.stderr
     assert list(temporary.iterdir()) == []
