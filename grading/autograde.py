@@ -11,11 +11,10 @@ from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError
 from grading.chosen_names import students_with
+from grading.course.places import COURSE
 from grading.quick_imports import leave_out_format_checker, without_collecting
 
 __all__ = ["add_parser", "autograde", "quiet_nbgrader", "run"]
-
-COURSE = Path(__file__).resolve().parent
 
 
 def add_parser(subparsers: Any) -> None:

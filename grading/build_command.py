@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from grading.course.places import COURSE, LABS
+
 __all__ = ["add_parser", "run"]
 
 
@@ -21,9 +23,9 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Build, or compare; one line a notebook on standard output, differences on standard error."""
     # nbgrader takes two seconds to import; --help should not wait for it.
-    from grading import build
+    from grading.course import build
 
-    course, labs = args.course or build.COURSE, args.labs or build.LABS
+    course, labs = args.course or COURSE, args.labs or LABS
     if args.check:
         lines = build.differences(labs)
         for line in lines:

@@ -14,7 +14,8 @@ from typing import Any
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
 from grading import report_page as page
-from grading.autograde import COURSE, quiet_nbgrader
+from grading.autograde import quiet_nbgrader
+from grading.course.places import COURSE
 from grading.spool import FAILED, Spool
 
 __all__ = ["ClassFacts", "add_parser", "build", "collect", "run"]

@@ -11,7 +11,8 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
-from grading.autograde import COURSE, quiet_nbgrader
+from grading.autograde import quiet_nbgrader
+from grading.course.places import COURSE
 
 __all__ = ["FORMATS", "add_parser", "export", "run", "scores_of"]
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
-from grading.autograde import COURSE, quiet_nbgrader
+from grading.autograde import quiet_nbgrader
 from grading.chosen_names import step_folders
+from grading.course.places import COURSE
 
 __all__ = ["add_parser", "generate", "release", "run"]
 

@@ -7,9 +7,9 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
+from grading.course.skeleton import is_automatic
 from grading.pictures import clean_attachments
 from grading.sanitise import clean_outputs, inert_markdown
-from grading.skeleton import is_automatic
 
 __all__ = ["HideTests", "MakeInert", "PutExecuted"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
 from grading.chosen_names import chosen, step_folders
+from grading.course.skeleton import load_skeletons
 from grading.gradebook import transaction
 from grading.sanitise import is_active_file
-from grading.skeleton import load_skeletons
 from grading.spool import slim
 
 __all__ = ["RECORD", "Recorder", "course_files"]

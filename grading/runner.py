@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from grading import skeleton as skeletons
+from grading.course import skeleton as skeletons
 from grading.items import ItemResult
 from grading.judges import FOLDER_JUDGES, FUNCTION_JUDGES, FolderJudge, judged_outside
 from grading.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild

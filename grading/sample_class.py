@@ -17,11 +17,11 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError
 from grading.autograde import quiet_nbgrader
-from grading.skeleton import role_of
+from grading.course.places import CHECKOUT
+from grading.course.skeleton import role_of
 
 __all__ = ["STUDENTS", "Student", "add_parser", "build_class", "hand_in", "honest_evidence", "run"]
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 ASSIGNMENT = "release"
 DUE = datetime(2026, 1, 31, 23, 59, tzinfo=UTC)
 NEEDED = ("data.npz", "model_fp32.onnx", "model_int8.onnx", "regression.json", "benchmark.json")
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
 def build_class(course: Path, evidence: Path) -> Path:
     """The course folder with sources, gradebook and nine submissions; what was there before is replaced."""
     quiet_nbgrader()
-    from grading import build
+    from grading.course import build
 
     course = Path(course).resolve()
     if course.exists() and not (course / "sample-course").exists() and any(course.iterdir()):

@@ -16,10 +16,10 @@ from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError
 from deep_learning_cases.files import write_bytes
+from grading.course.places import CHECKOUT
 
 __all__ = ["LIST", "add_parser", "allowed", "findings", "make", "run"]
 
-CHECKOUT = Path(__file__).resolve().parent.parent
 LIST = "binder/.dockerignore"
 
 _SECRETS = (b"BEGIN SOLUTION", b"BEGIN HIDDEN", b"import grading", b"from grading", b"fixtures.seed", b"stats_checks")
@@ -50,7 +50,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the notebooks against their masters, write the tree, search it, and say what to do with it."""
-    from grading import build
+    from grading.course import build
 
     stale = build.differences()
     if stale:

@@ -8,9 +8,9 @@ from typing import Any
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.files import read_bytes
 from grading import fixtures, one_box, stats_checks
+from grading.course.provided_imports import imports_before
 from grading.flags import Flag
 from grading.items import ItemResult, as_json
-from grading.provided_imports import imports_before
 from grading.result_lines import result_lines
 
 __all__ = ["add_parser", "grade_text", "read_solution", "run"]

@@ -8,8 +8,8 @@ import html
 import math
 from typing import Any
 
+from grading.course.skeleton import is_automatic
 from grading.items import ItemResult
-from grading.skeleton import is_automatic
 
 __all__ = ["put_message", "put_verdict"]
 

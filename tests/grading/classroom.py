@@ -88,7 +88,7 @@ def _notebook(cells: list[Any]) -> Any:
 @functools.cache
 def _template() -> Path:
     """The course without submissions, built once a test run by nbgrader itself."""
-    from grading import build
+    from grading.course import build
 
     course = Path(tempfile.mkdtemp(prefix="classroom-", dir=template_folder))
     if template_folder is None:

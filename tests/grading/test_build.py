@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from deep_learning_cases.errors import FileError, InputError
-from grading import build, build_command, cli
+from grading import build_command, cli
+from grading.course import build
+from grading.course.masters_format import read_master
 from grading.items import MAX_POINTS
-from grading.masters_format import read_master
 
 MASTER = """\
 # %% [markdown]

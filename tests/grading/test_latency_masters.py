@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grading import build
-from grading.masters_format import read_master
+from grading.course import build
+from grading.course.masters_format import read_master
 from grading.policy_checks import POLICY_ITEMS, judge
 from tests.grading.notebooks import errors, execute, role, said, solution_lines, source_of, text_alternatives
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grading import build
+from grading.course import build
 from grading.items import MAX_POINTS, RELEASE_ITEMS, STATS_ITEMS, STEP7_ITEMS
 from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from grading import build
+from grading.course import build
+from grading.course.masters_format import read_master
 from grading.items import COMPARISON_ITEMS, PER_CLASS_ITEMS
 from grading.judges import judged_outside
-from grading.masters_format import read_master
 from tests.grading import quantization_evidence
 from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 
@@ -173,8 +173,8 @@ def box():
 
 
 def _graded(notebook: dict, evidence: Path | None, box, folder: Path) -> dict:
+    from grading.course.skeleton import skeleton_of
     from grading.runner import grade_submission
-    from grading.skeleton import skeleton_of
 
     course = folder / "course"
     build.write_source("quantization", course)

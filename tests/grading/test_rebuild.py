@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from grading.course.skeleton import grade_cells, skeleton_of
 from grading.rebuild import NotANotebookError, parse_notebook, rebuild
-from grading.skeleton import grade_cells, skeleton_of
 from tests.grading.classroom import load_case, source_notebooks
 
 NOTEBOOK_ATTACKS = [

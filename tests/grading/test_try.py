@@ -9,8 +9,8 @@ import pytest
 from deep_learning_cases.errors import FileError
 from grading import cli, fixtures, one_box
 from grading.cli import main
+from grading.course.provided_imports import imports_before
 from grading.items import STATS_ITEMS
-from grading.provided_imports import imports_before
 from grading.try_ import grade_text
 from tests.grading.asking import CASES, SEED, grade, points
 

@@ -8,12 +8,12 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from grading.course.skeleton import skeleton_of
 from grading.evidence_checks import unreadable
 from grading.items import BENCHMARK_ITEMS, ItemResult
 from grading.judges import FOLDER_JUDGES
 from grading.rebuild import rebuild
 from grading.runner import grade_submission
-from grading.skeleton import skeleton_of
 from grading.untouched import is_untouched
 from tests.grading.classroom import FakeBox, cell
 

@@ -24,7 +24,7 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_notebook
 
 from deep_learning_cases.errors import FileError, InputError
-from grading.skeleton import NAMESPACE
+from grading.course.skeleton import NAMESPACE
 
 __all__ = ["read_master"]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError
-from grading.skeleton import NAMESPACE, role_of
+from grading.course.places import LABS
+from grading.course.skeleton import NAMESPACE, role_of
 
-__all__ = ["LABS", "imports_before"]
+__all__ = ["imports_before"]
 
 # The labs hold the masters' provided cells as they are (`build --check`), and are read without jupytext's second.
-LABS = Path(__file__).resolve().parent.parent / "labs"
 
 Json = dict[str, Any]
 

@@ -21,13 +21,10 @@ import nbformat
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
-from grading.masters_format import read_master
+from grading.course.masters_format import read_master
+from grading.course.places import COURSE, LABS, MASTERS
 
-__all__ = ["COURSE", "LABS", "MASTERS", "assignments", "build", "build_labs", "differences", "generate", "write_source"]
-
-COURSE = Path(__file__).resolve().parent
-MASTERS = COURSE / "masters"
-LABS = COURSE.parent / "labs"
+__all__ = ["assignments", "build", "build_labs", "differences", "generate", "write_source"]
 
 
 def assignments(masters: Path = MASTERS) -> list[str]:
