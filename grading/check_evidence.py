@@ -10,7 +10,7 @@ from grading import evidence_checks, one_box
 from grading.flags import Flag
 from grading.items import as_json
 from grading.result_lines import result_lines
-from grading.stage import stage
+from grading.submission.stage import stage
 
 __all__ = ["add_parser", "run"]
 

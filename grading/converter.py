@@ -23,7 +23,7 @@ from grading.feedback_page import ReadableFeedback
 from grading.preprocessors import HideTests, MakeInert, PutExecuted
 from grading.record import RECORD, Recorder
 from grading.run import Options, grade_class
-from grading.stage import read_file
+from grading.submission.stage import read_file
 
 __all__ = ["SafeAutograde", "SafeGenerateFeedback", "install"]
 

@@ -12,7 +12,7 @@ from deep_learning_cases.errors import DeepLearningCasesError
 from deep_learning_cases.files import parse_json
 from grading.flags import Flag
 from grading.items import EVIDENCE_ITEMS, ItemResult
-from grading.stage import read_file
+from grading.submission.stage import read_file
 from grading.suspicion import evidence_flags
 
 __all__ = ["findings_of", "judge", "judge_folder", "message_of", "shorten", "unreadable"]

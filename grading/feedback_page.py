@@ -12,7 +12,7 @@ from jinja2 import BaseLoader, DictLoader, pass_context
 from nbconvert.exporters import HTMLExporter
 from traitlets import default
 
-from grading.sanitise import markdown_to_html
+from grading.submission.sanitise import markdown_to_html
 
 __all__ = ["ReadableFeedback", "markdown_filter", "readable"]
 

@@ -8,8 +8,8 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
 from grading.course.skeleton import is_automatic
-from grading.pictures import clean_attachments
-from grading.sanitise import clean_outputs, inert_markdown
+from grading.submission.pictures import clean_attachments
+from grading.submission.sanitise import clean_outputs, inert_markdown
 
 __all__ = ["HideTests", "MakeInert", "PutExecuted"]
 

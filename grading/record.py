@@ -11,8 +11,8 @@ from deep_learning_cases.files import write_bytes
 from grading.chosen_names import chosen, step_folders
 from grading.course.skeleton import load_skeletons
 from grading.gradebook import transaction
-from grading.sanitise import is_active_file
 from grading.spool import slim
+from grading.submission.sanitise import is_active_file
 
 __all__ = ["RECORD", "Recorder", "course_files"]
 
@@ -98,7 +98,8 @@ class Recorder:
     def record(self, student: str, result: Json, staged: Path) -> None:
         """Write one submission's files, then its grades in one transaction.
 
-        ``staged`` is the submission as :mod:`grading.stage` copied it.  Scores of people and their comments stay.
+        ``staged`` is the submission as :mod:`grading.submission.stage` copied it.  Scores of people and their
+        comments stay.
         """
         target = self.autograded_folder(student)
         whole = self.only is None

@@ -13,7 +13,7 @@ from grading.machine_faults import database_fault, machine_fault
 from grading.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
 from grading.record import Recorder, course_files
 from grading.spool import FAILED, PENDING, RECORDED, Spool, slim
-from grading.stage import Staged, stage
+from grading.submission.stage import Staged, stage
 
 __all__ = ["Options", "Summary", "grade_class"]
 

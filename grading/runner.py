@@ -13,11 +13,11 @@ from typing import Any
 from grading.course import skeleton as skeletons
 from grading.items import ItemResult
 from grading.judges import FOLDER_JUDGES, FUNCTION_JUDGES, FolderJudge, judged_outside
-from grading.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
-from grading.sanitise import clean_outputs
-from grading.stage import read_file
+from grading.submission.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
+from grading.submission.sanitise import clean_outputs
+from grading.submission.stage import read_file
+from grading.submission.untouched import UNTOUCHED, is_untouched
 from grading.tests_inside import INSIDE, judge_inside
-from grading.untouched import UNTOUCHED, is_untouched
 from grading.verdict_cells import put_message, put_verdict
 
 __all__ = ["RESULT_SCHEMA", "grade_submission"]
@@ -31,9 +31,9 @@ Json = dict[str, Any]
 def grade_submission(job: Json, box: Any) -> Json:
     """Grade one staged submission in ``box`` (:func:`grading.sandbox.open_box`).
 
-    ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.stage`), "work_folder" (the files a notebook
-    finds beside it; the staged folder if absent), "skeletons", "seed", "inputs" (fingerprint of the hidden ones),
-    "left_out", "digest", "only" (notebook names or None)}.  Returns the result described above; a fault of the
+    ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.submission.stage`), "work_folder" (the files
+    a notebook finds beside it; the staged folder if absent), "skeletons", "seed", "inputs" (fingerprint of the hidden
+    ones), "left_out", "digest", "only" (notebook names or None)}.  Returns the result described above; a fault of the
     submission is in the result, never raised.
     """
     started = time.monotonic()

@@ -69,7 +69,7 @@ def _folders(job: dict[str, Any]) -> Any:
     if "files" not in job:
         yield job
         return
-    from grading.stage import unpack
+    from grading.submission.stage import unpack
 
     with tempfile.TemporaryDirectory(prefix="submission-") as scratch:
         folders = {"folder": str(Path(scratch, "submitted")), "work_folder": str(Path(scratch, "beside"))}

@@ -13,7 +13,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 STARTS = {
     "a worker": "from grading.sandbox.outputs import Outputs; Outputs(1, 1024, 'cut')",
     "the recorder": "from grading.autograde import quiet_nbgrader; quiet_nbgrader(); import nbformat",
-    "an old notebook": "from grading.rebuild import _upgraded\ntry: _upgraded({}, 'a')\nexcept Exception: pass",
+    "an old notebook": "from grading.submission.rebuild import _upgraded\n"
+    "try: _upgraded({}, 'a')\nexcept Exception: pass",
 }
 
 

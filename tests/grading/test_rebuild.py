@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grading.course.skeleton import grade_cells, skeleton_of
-from grading.rebuild import NotANotebookError, parse_notebook, rebuild
+from grading.submission.rebuild import NotANotebookError, parse_notebook, rebuild
 from tests.grading.classroom import load_case, source_notebooks
 
 NOTEBOOK_ATTACKS = [

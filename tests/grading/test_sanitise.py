@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.pictures import clean_attachments
-from grading.sanitise import clean_html, clean_outputs, inert_markdown, is_active_file, markdown_to_html
+from grading.submission.pictures import clean_attachments
+from grading.submission.sanitise import clean_html, clean_outputs, inert_markdown, is_active_file, markdown_to_html
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 

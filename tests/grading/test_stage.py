@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deep_learning_cases.errors import FileError, InputError
-from grading.stage import StageLimits, read_file, stage, unpack
+from grading.submission.stage import StageLimits, read_file, stage, unpack
 from tests.grading.classroom import load_case
 
 

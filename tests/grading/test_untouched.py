@@ -12,9 +12,9 @@ from grading.course.skeleton import skeleton_of
 from grading.evidence_checks import unreadable
 from grading.items import BENCHMARK_ITEMS, ItemResult
 from grading.judges import FOLDER_JUDGES
-from grading.rebuild import rebuild
 from grading.runner import grade_submission
-from grading.untouched import is_untouched
+from grading.submission.rebuild import rebuild
+from grading.submission.untouched import is_untouched
 from tests.grading.classroom import FakeBox, cell
 
 Json = dict[str, Any]

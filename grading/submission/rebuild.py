@@ -12,8 +12,8 @@ from typing import Any
 
 from deep_learning_cases.errors import EvidenceError
 from grading.course.skeleton import role_of
-from grading.pictures import clean_attachments
 from grading.quick_imports import leave_out_format_checker
+from grading.submission.pictures import clean_attachments
 
 __all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "parse_notebook", "rebuild"]
 
@@ -56,8 +56,8 @@ def parse_notebook(content: bytes, name: str) -> dict[str, Any]:
 def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[str, Any], list[Note]]:
     """The notebook to run, and notes on what differed from the source.
 
-    ``skeleton`` as :func:`grading.course.skeleton.skeleton_of` gives it, ``submitted`` as :func:`parse_notebook` does.  A note
-    is {"kind", "cell", "message"}; kinds: deleted, duplicated, renamed, retyped, repointed, edited, moved, tagged.
+    ``skeleton`` as :func:`grading.course.skeleton.skeleton_of` gives it, ``submitted`` as :func:`parse_notebook` does.
+    A note is {"kind", "cell", "message"}; kinds: deleted, duplicated, renamed, retyped, repointed, edited, moved, tagged.
     """
     notes: list[Note] = []
     matched, extras = _match(skeleton["cells"], submitted["cells"], notes)

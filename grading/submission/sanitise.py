@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
-from grading.pictures import KINDS, as_markdown, clean_attachments, replace_pasted, still_picture
+from grading.submission.pictures import KINDS, as_markdown, clean_attachments, replace_pasted, still_picture
 
 __all__ = ["clean_html", "clean_outputs", "inert_markdown", "is_active_file", "markdown_to_html"]
 
