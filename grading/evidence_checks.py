@@ -84,7 +84,7 @@ def findings_of(check: str, folder: Path, box: Any) -> tuple[list[dict[str, Any]
 
     A second try tells a lost sandbox from files that end every check.
     """
-    from grading.sandbox import ComputeFailed
+    from grading.sandbox.box import ComputeFailed
 
     failure = "the check gave no findings"
     for _ in range(2):

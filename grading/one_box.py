@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from deep_learning_cases.errors import DeepLearningCasesError
 
 if TYPE_CHECKING:
-    from grading.sandbox import Box
+    from grading.sandbox.box import Box
 
 __all__ = ["NoWallError", "add_arguments", "open_for"]
 
@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def open_for(args: argparse.Namespace) -> "Box":
     """The box that the options ask for; NoWallError, one line, if there is no such wall."""
-    from grading.sandbox import IsolationUnavailable, open_box
+    from grading.sandbox.box import open_box
+    from grading.sandbox.wall.plan import IsolationUnavailable
 
     try:
         return open_box(isolation=args.isolation)

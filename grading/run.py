@@ -84,7 +84,7 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
 class _Run:
     def __init__(self, recorder: Recorder, options: Options, spool: Spool) -> None:
         from grading.fixtures import course_seed, fingerprint
-        from grading.sandbox import Limits
+        from grading.sandbox.limits import Limits
 
         try:
             limits = Limits.from_dict(options.limits).to_dict()

@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 def grade_submission(job: Json, box: Any) -> Json:
-    """Grade one staged submission in ``box`` (:func:`grading.sandbox.open_box`).
+    """Grade one staged submission in ``box`` (:func:`grading.sandbox.box.open_box`).
 
     ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.submission.stage`), "work_folder" (the files
     a notebook finds beside it; the staged folder if absent), "skeletons", "seed", "inputs" (fingerprint of the hidden

@@ -24,7 +24,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     worker elsewhere, "files" and "work_files" {name: bytes} in place of the folders.
     """
     from grading.runner import grade_submission
-    from grading.sandbox import IsolationUnavailable
+    from grading.sandbox.wall.plan import IsolationUnavailable
 
     try:
         with _folders(job) as located:
@@ -82,7 +82,8 @@ def _folders(job: dict[str, Any]) -> Any:
 
 def _box(settings: dict[str, Any]) -> Any:
     """This thread's sandbox for these settings: booted once, kept for the next submission."""
-    from grading.sandbox import Limits, open_box
+    from grading.sandbox.box import open_box
+    from grading.sandbox.limits import Limits
 
     key = json.dumps(settings, sort_keys=True)
     if getattr(_slot, "key", None) != key:

@@ -57,7 +57,8 @@ def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[s
     """The notebook to run, and notes on what differed from the source.
 
     ``skeleton`` as :func:`grading.course.skeleton.skeleton_of` gives it, ``submitted`` as :func:`parse_notebook` does.
-    A note is {"kind", "cell", "message"}; kinds: deleted, duplicated, renamed, retyped, repointed, edited, moved, tagged.
+    A note is {"kind", "cell", "message"}; kinds: deleted, duplicated, renamed, retyped, repointed, edited, moved,
+    tagged.
     """
     notes: list[Note] = []
     matched, extras = _match(skeleton["cells"], submitted["cells"], notes)

@@ -12,7 +12,7 @@ from deep_learning_cases import claims_record
 from deep_learning_cases.errors import EvidenceError, FileError
 from grading import claims_checks
 from grading.items import COMPARISON_ITEMS
-from grading.sandbox import ComputeFailed
+from grading.sandbox.box import ComputeFailed
 from tests.grading import quantization_evidence
 
 

@@ -74,7 +74,7 @@ class Box:
 
 
 def test_a_lost_sandbox_is_tried_again(tmp_path):
-    from grading.sandbox import ComputeFailed
+    from grading.sandbox.box import ComputeFailed
 
     (tmp_path / "benchmark.json").write_text(json.dumps({"runs": []}))
     items, flags = evidence_checks.judge_folder(tmp_path, Box(ComputeFailed("lost"), []))
@@ -83,7 +83,7 @@ def test_a_lost_sandbox_is_tried_again(tmp_path):
 
 
 def test_evidence_that_ends_every_check_earns_nothing_and_is_flagged(tmp_path):
-    from grading.sandbox import ComputeFailed
+    from grading.sandbox.box import ComputeFailed
 
     items, flags = evidence_checks.judge_folder(tmp_path, Box(ComputeFailed("it hung"), ComputeFailed("it hung")))
     assert set(points(items).values()) == {0}

@@ -182,12 +182,12 @@ def test_a_disk_that_becomes_full(template: Path, wanted: dict[str, Any], tmp_pa
 
 
 def test_a_worker_without_room_stops_the_class_and_voids_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    import grading.sandbox
+    import grading.sandbox.box
 
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device", "/tmp/grading-sandbox-x")
 
-    monkeypatch.setattr(grading.sandbox, "open_box", full)
+    monkeypatch.setattr(grading.sandbox.box, "open_box", full)
     settings = {"limits": {}, "isolation": "landlock", "cold": False}
     answer = work({"settings": settings})
     assert "No space left" in answer["fatal"]
@@ -196,7 +196,7 @@ def test_a_worker_without_room_stops_the_class_and_voids_nobody(monkeypatch: pyt
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError(2, "No such file or directory")
 
-    monkeypatch.setattr(grading.sandbox, "open_box", broken)
+    monkeypatch.setattr(grading.sandbox.box, "open_box", broken)
     with pytest.raises(OSError, match="No such file"):
         work({"settings": settings})
 

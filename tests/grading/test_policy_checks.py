@@ -6,7 +6,7 @@ import pytest
 
 from deep_learning_cases.policy_record import AREAS, check
 from grading import policy_checks
-from grading.sandbox import ComputeFailed
+from grading.sandbox.box import ComputeFailed
 
 
 class _Box:

@@ -163,7 +163,9 @@ def test_the_blank_passes_no_visible_example(source):
 
 @pytest.fixture(scope="module")
 def box():
-    from grading.sandbox import IsolationUnavailable, Limits, open_box
+    from grading.sandbox.box import open_box
+    from grading.sandbox.limits import Limits
+    from grading.sandbox.wall.plan import IsolationUnavailable
 
     try:
         with open_box(Limits()) as opened:

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from grading.sandbox import Box, Call, Cell, ComputeFailed, IsolationUnavailable, Limits, Run, open_box
+from grading.sandbox.box import Box, ComputeFailed, open_box
+from grading.sandbox.limits import Limits
+from grading.sandbox.run_parts import Call, Cell, Run
+from grading.sandbox.wall.plan import IsolationUnavailable
 
 ANSWER = "def latency_stats(samples_us, batch_size):\n    return "
 FULL = '{"n": len(samples_us), "p50_us": 2.0, "p95_us": 3, "images_per_second": 4.5}'
@@ -512,7 +515,7 @@ def _owner(process: Path) -> int:
 
 def test_without_any_wall_it_refuses_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_: None)
-    monkeypatch.setattr("grading.sandbox.scratch.landlock.version", lambda: 0)
+    monkeypatch.setattr("grading.sandbox.wall.scratch.landlock.version", lambda: 0)
     with pytest.raises(IsolationUnavailable) as refusal:
         open_box()
     message = str(refusal.value)

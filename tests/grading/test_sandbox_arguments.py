@@ -6,8 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from grading.sandbox import Call, Cell, IsolationUnavailable, Limits, answers, open_box
+from grading.sandbox import answers
 from grading.sandbox.behind_wall import coerce
+from grading.sandbox.box import open_box
+from grading.sandbox.limits import Limits
+from grading.sandbox.run_parts import Call, Cell
+from grading.sandbox.wall.plan import IsolationUnavailable
 
 
 @pytest.fixture(scope="module")

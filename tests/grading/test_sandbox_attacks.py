@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from grading.sandbox import Box, Call, Cell, Limits, Run, open_box
+from grading.sandbox.box import Box, open_box
+from grading.sandbox.limits import Limits
+from grading.sandbox.run_parts import Call, Cell, Run
 
 CASES = Path(__file__).parent / "cases" / "attacks" / "cell"
 HONEST = """

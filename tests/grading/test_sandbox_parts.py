@@ -16,14 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grading.sandbox import Call, Cell, Limits
 from grading.sandbox.answers import checked, failed, known_names
 from grading.sandbox.behind_wall import coerce
-from grading.sandbox.filters import DENIED, compiled_filter
+from grading.sandbox.limits import Limits
 from grading.sandbox.lines import Lines, parse
 from grading.sandbox.outputs import Outputs
+from grading.sandbox.run_parts import Call, Cell
 from grading.sandbox.staged import read_folder
-from grading.sandbox.wall import make_plan
+from grading.sandbox.wall.filters import DENIED, compiled_filter
+from grading.sandbox.wall.kinds import make_plan
 
 KNOWN = known_names(["class Mine(ValueError): pass"])
 
@@ -281,7 +282,7 @@ def test_cells_and_calls_are_taken_from_plain_json() -> None:
 
 
 def test_a_python_below_a_writable_folder_is_kept_when_the_folder_is_emptied(tmp_path):
-    from grading.sandbox.behind_wall import emptying
+    from grading.sandbox.behind_wall import slot
 
     home, shared = tmp_path / "home", tmp_path / "tmp"
     (home / "work").mkdir(parents=True, mode=0o755)
@@ -290,17 +291,17 @@ def test_a_python_below_a_writable_folder_is_kept_when_the_folder_is_emptied(tmp
     (python / "bin" / "python").write_text("")
     kept = [str(shared / "checkout"), str(python)]
     writable = [str(home), str(shared)]
-    assert emptying.is_untouched(str(home / "work"), writable, kept)
+    assert slot.is_untouched(str(home / "work"), writable, kept)
     for left in (shared / "left", shared / "checkout" / "left"):
         left.write_text("")
-        assert not emptying.is_untouched(str(home / "work"), writable, kept)
-        assert emptying.empty_folder(str(shared), kept)
+        assert not slot.is_untouched(str(home / "work"), writable, kept)
+        assert slot.empty_folder(str(shared), kept)
         assert not left.exists()
     assert (python / "bin" / "python").exists()
 
 
 OTHER_PYTHON = """
-from grading.sandbox import open_box
+from grading.sandbox.box import open_box
 with open_box(isolation="bubblewrap") as box:
     run = box.run([{"id": "a", "source": "open('/tmp/left', 'w').close(); print('ran')", "run": True}])
     print(box.isolation["kind"], run.outputs["a"][0]["text"].strip(), box.restarts)

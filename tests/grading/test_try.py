@@ -40,7 +40,7 @@ def latency_stats(samples_us, batch_size):
 
 @pytest.fixture(scope="module")
 def box():
-    from grading.sandbox import open_box
+    from grading.sandbox.box import open_box
 
     with open_box() as opened:
         yield opened
@@ -180,12 +180,13 @@ def test_bad_input_is_one_line(name, tmp_path, capsys):
 
 
 def test_without_a_wall_nothing_runs(seed_file, capsys, monkeypatch):
-    from grading import sandbox
+    from grading.sandbox import box
+    from grading.sandbox.wall.plan import IsolationUnavailable
 
     def refuse(**_options):
-        raise sandbox.IsolationUnavailable("no wall here: install bubblewrap")
+        raise IsolationUnavailable("no wall here: install bubblewrap")
 
-    monkeypatch.setattr(sandbox, "open_box", refuse)
+    monkeypatch.setattr(box, "open_box", refuse)
     assert (
         main(["try", str(CASES / "correct" / "plain.py"), "--seed-file", str(seed_file)])
         == one_box.NoWallError.exit_code

@@ -7,13 +7,13 @@
 
 import sys
 
-from grading.sandbox.bubblewrap import bubblewrap_plan
-from grading.sandbox.filters import compiled_filter
 from grading.sandbox.limits import Limits
-from grading.sandbox.plan import IsolationUnavailable, Plan
-from grading.sandbox.scratch import landlock_plan, unprotected_plan
+from grading.sandbox.wall.bubblewrap import bubblewrap_plan
+from grading.sandbox.wall.filters import compiled_filter
+from grading.sandbox.wall.plan import IsolationUnavailable, Plan
+from grading.sandbox.wall.scratch import landlock_plan, unprotected_plan
 
-__all__ = ["KINDS", "IsolationUnavailable", "Plan", "make_plan"]
+__all__ = ["KINDS", "make_plan"]
 
 KINDS = ("bubblewrap", "landlock", "none")
 

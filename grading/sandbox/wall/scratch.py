@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grading.sandbox.behind_wall import landlock
 from grading.sandbox.limits import Limits
-from grading.sandbox.places import (
+from grading.sandbox.wall.places import (
     BEHIND_WALL,
     library_folder,
     module_path,
@@ -21,7 +21,7 @@ from grading.sandbox.places import (
     slot_uid,
     student_environment,
 )
-from grading.sandbox.plan import IsolationUnavailable, Plan
+from grading.sandbox.wall.plan import IsolationUnavailable, Plan
 
 __all__ = ["landlock_plan", "unprotected_plan"]
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from grading.sandbox.limits import Limits
-from grading.sandbox.places import (
+from grading.sandbox.wall.places import (
     BEHIND_WALL,
     course_folder,
     library_folder,
@@ -24,7 +24,7 @@ from grading.sandbox.places import (
     slot_uid,
     student_environment,
 )
-from grading.sandbox.plan import IsolationUnavailable, Plan
+from grading.sandbox.wall.plan import IsolationUnavailable, Plan
 
 __all__ = ["bubblewrap_plan"]
 

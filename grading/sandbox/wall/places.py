@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from grading.sandbox.plan import IsolationUnavailable
+from grading.sandbox.wall.plan import IsolationUnavailable
 
 __all__ = [
     "BEHIND_WALL",
@@ -20,7 +20,7 @@ __all__ = [
     "student_environment",
 ]
 
-BEHIND_WALL = Path(__file__).parent / "behind_wall"
+BEHIND_WALL = Path(__file__).parent.parent / "behind_wall"
 # systemd leaves 1879048192 to 2147483647 unused; process ids, unique on a machine, make the slots distinct.
 _FIRST_UID, _UIDS, _BOXES_PER_PROCESS = 0x7C000000, 1 << 26, 16
 
@@ -96,7 +96,7 @@ def library_folder() -> Path:
 
 
 def course_folder() -> Path:
-    return Path(__file__).resolve().parents[2]
+    return Path(__file__).resolve().parents[3]
 
 
 def slot_uid(box: int) -> int:
