@@ -6,9 +6,10 @@ import tempfile
 from pathlib import Path
 
 from deep_learning_cases.errors import FileError
-from grading import evidence_checks, one_box
-from grading.flags import Flag
-from grading.items import as_json
+from grading import one_box
+from grading.judging.evidence import RELEASE
+from grading.judging.flags import Flag
+from grading.judging.items import as_json
 from grading.result_lines import result_lines
 from grading.submission.stage import stage
 
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         staged = stage(source, Path(scratch, "evidence"))
         with one_box.open_for(args) as box:
-            items, flags = evidence_checks.judge_folder(staged.folder, box)
+            items, flags = RELEASE.judge(staged.folder, box)
             isolation = box.isolation
     flags += [Flag("left-out", f"{entry['name']} was not looked at: {entry['why']}") for entry in staged.left_out]
     if args.json:

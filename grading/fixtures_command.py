@@ -4,7 +4,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from grading import fixtures
+from grading.exercises.latency_stats import questions
+from grading.judging.seed import DEFAULT_SEED_FILE, write_seed
 
 __all__ = ["add_parser", "run"]
 
@@ -19,7 +20,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--seed-file",
         type=Path,
-        default=fixtures.DEFAULT_SEED_FILE,
+        default=DEFAULT_SEED_FILE,
         metavar="FILE",
         help="where to write it (default: %(default)s, which grading uses when no other is named)",
     )
@@ -28,8 +29,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Write the seed and say what it stands for, without showing it."""
-    seed = fixtures.write_seed(args.seed_file, replace=args.replace)
-    made = fixtures.load(seed)
+    seed = write_seed(args.seed_file, replace=args.replace)
+    made = questions.load(seed)
     kinds = Counter("faulty" if fixture.bad else "proper" for fixture in made)
     print(
         f"wrote {args.seed_file} (readable by you only): {kinds['proper']} proper and {kinds['faulty']} faulty hidden "

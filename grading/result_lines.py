@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Sequence
 
-from grading.flags import Flag
-from grading.items import ItemResult
+from grading.judging.flags import Flag
+from grading.judging.items import ItemResult
 
 __all__ = ["result_lines"]
 

@@ -83,7 +83,8 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
 
 class _Run:
     def __init__(self, recorder: Recorder, options: Options, spool: Spool) -> None:
-        from grading.fixtures import course_seed, fingerprint
+        from grading.exercises.latency_stats.questions import fingerprint
+        from grading.judging.seed import course_seed
         from grading.sandbox.limits import Limits
 
         try:

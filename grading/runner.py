@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from grading.course import skeleton as skeletons
-from grading.items import ItemResult
-from grading.judges import FOLDER_JUDGES, FUNCTION_JUDGES, FolderJudge, judged_outside
+from grading.judging.evidence import FolderJudge
+from grading.judging.items import ItemResult
+from grading.judging.judges import FOLDER_JUDGES, FUNCTION_JUDGES, judged_outside
+from grading.judging.tests_inside import INSIDE, judge_inside
+from grading.judging.verdict_cells import put_message, put_verdict
 from grading.submission.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
 from grading.submission.sanitise import clean_outputs
 from grading.submission.stage import read_file
 from grading.submission.untouched import UNTOUCHED, is_untouched
-from grading.tests_inside import INSIDE, judge_inside
-from grading.verdict_cells import put_message, put_verdict
 
 __all__ = ["RESULT_SCHEMA", "grade_submission"]
 

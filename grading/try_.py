@@ -7,10 +7,12 @@ from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.files import read_bytes
-from grading import fixtures, one_box, stats_checks
+from grading import one_box
 from grading.course.provided_imports import imports_before
-from grading.flags import Flag
-from grading.items import ItemResult, as_json
+from grading.exercises.latency_stats import judge, questions
+from grading.judging.flags import Flag
+from grading.judging.items import ItemResult, as_json
+from grading.judging.seed import course_seed
 from grading.result_lines import result_lines
 
 __all__ = ["add_parser", "grade_text", "read_solution", "run"]
@@ -37,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Print the items; 0 whenever the file could be graded, whatever its points."""
     source = read_solution(args.file)
-    seed = fixtures.course_seed(args.seed_file)
+    seed = course_seed(args.seed_file)
     with one_box.open_for(args) as box:
         items, flags = grade_text(source, seed, box)
         isolation = box.isolation
@@ -65,10 +67,10 @@ def read_solution(path: Path) -> str:
 
 def grade_text(source: str, seed: str, box: Any) -> tuple[list[ItemResult], list[Flag]]:
     """Run ``source`` as the solution cell in ``box``, below the notebook's imports, and judge its hidden answers."""
-    hidden = fixtures.load(seed)
+    hidden = questions.load(seed)
     cells = [{"id": "imports", "source": imports_before(CELL)}, {"id": CELL, "source": source}]
-    run = box.run(cells, calls=stats_checks.calls(hidden))
-    return stats_checks.judge(hidden, run.answers, run.asked, source, _ended(run))
+    run = box.run(cells, calls=judge.calls(hidden))
+    return judge.judge(hidden, run.answers, run.asked, source, _ended(run))
 
 
 def _ended(run: Any) -> str:

@@ -55,10 +55,6 @@ def warm(settings: dict[str, Any]) -> dict[str, Any]:
         leave_out_format_checker()
         import nbclient  # noqa: F401 - the sandbox's outputs are made by it
 
-        import grading.fixtures
-        import grading.runner
-        import grading.stats_checks  # noqa: F401 - the judge's tables
-
     with contextlib.suppress(Exception):
         _box(settings)
     return {"result": {}}

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from grading import class_report, feedback, fixtures
+from grading import class_report, feedback
 from grading.autograde import autograde
+from grading.exercises.latency_stats import questions
 from tests.grading.classroom import (
     ASSIGNMENT,
     CASES,
@@ -211,7 +212,7 @@ def test_the_neighbours_are_graded_as_if_alone(graded: Graded, tmp_path: Path) -
 
 def test_nothing_hidden_reaches_any_output_feedback_or_file(graded: Graded) -> None:
     """The hidden numbers, in the forms in which Python would print them, and the hidden test of the other notebook."""
-    numbers = [f"{s!r}" for one in fixtures.load(SEED) for s in one.samples if len(f"{s!r}") > 9]
+    numbers = [f"{s!r}" for one in questions.load(SEED) for s in one.samples if len(f"{s!r}") > 9]
     assert len(numbers) > 200
     for folder in ("autograded", "feedback"):
         for path in (graded.course / folder).rglob("*"):

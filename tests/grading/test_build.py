@@ -11,7 +11,7 @@ from deep_learning_cases.errors import FileError, InputError
 from grading import build_command, cli
 from grading.course import build
 from grading.course.masters_format import read_master
-from grading.items import MAX_POINTS
+from grading.judging.items import MAX_POINTS
 
 MASTER = """\
 # %% [markdown]

@@ -10,8 +10,8 @@ pytest.importorskip("torch")
 
 from deep_learning_cases import claims_record
 from deep_learning_cases.errors import EvidenceError, FileError
-from grading import claims_checks
-from grading.items import COMPARISON_ITEMS
+from grading.judging.evidence import QUANTIZATION
+from grading.judging.items import COMPARISON_ITEMS
 from grading.sandbox.box import ComputeFailed
 from tests.grading import quantization_evidence
 
@@ -36,12 +36,12 @@ class _Box:
         self.failures -= 1
         if self.failures >= 0:
             raise ComputeFailed("the sandbox was lost")
-        assert name == claims_checks.CHECK
+        assert name == QUANTIZATION.check
         return [vars(finding) for finding in claims_record.check(folder)]
 
 
 def _points(folder: Path) -> dict[str, float]:
-    return {item.id: item.points for item in claims_checks.judge_folder(folder, _Box())}
+    return {item.id: item.points for item in QUANTIZATION.judge(folder, _Box())[0]}
 
 
 def _lost(folder: Path) -> dict[str, float]:
@@ -66,7 +66,7 @@ def _relink(folder: Path) -> None:
 
 
 def test_what_follows_earns_everything(folder):
-    items = claims_checks.judge_folder(folder, _Box())
+    items = QUANTIZATION.judge(folder, _Box())[0]
     assert {item.id: item.points for item in items} == COMPARISON_ITEMS, items
     assert all(len(item.message) > 40 for item in items)
 
@@ -102,7 +102,7 @@ def test_a_wrong_verdict_costs_one_claim_and_the_message_asks_back(folder, name)
     turned = {"true": "false", "false": "true", "inconclusive": "true"}
     _change(folder, "claims.json", "claims", name, "verdict", value=lambda old: turned[old])
     assert _lost(folder) == {"claims_verdicts": 1}
-    message = next(i.message for i in claims_checks.judge_folder(folder, _Box()) if i.id == "claims_verdicts")
+    message = next(i.message for i in QUANTIZATION.judge(folder, _Box())[0] if i.id == "claims_verdicts")
     assert name in message
     assert "?" in message or "compare" in message
 
@@ -224,6 +224,6 @@ def test_an_unfinished_claim_is_refused_and_the_old_file_stays(folder):
 
 
 def test_a_box_that_was_lost_once_is_asked_again(folder):
-    assert sum(item.points for item in claims_checks.judge_folder(folder, _Box(1))) == 11
-    assert sum(item.points for item in claims_checks.judge_folder(folder, _Box(2))) == 0
-    assert sum(item.points for item in claims_checks.judge_folder(folder / "none", _Box())) == 0
+    assert sum(item.points for item in QUANTIZATION.judge(folder, _Box(1))[0]) == 11
+    assert sum(item.points for item in QUANTIZATION.judge(folder, _Box(2))[0]) == 0
+    assert sum(item.points for item in QUANTIZATION.judge(folder / "none", _Box())[0]) == 0

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from grading import evidence_checks
 from grading.cli import main
-from grading.items import EVIDENCE_ITEMS
+from grading.judging.evidence import RELEASE
+from grading.judging.items import EVIDENCE_ITEMS
 
 ATTACKS = sorted((Path(__file__).parent / "cases" / "attacks" / "evidence").glob("*.py"))
 
@@ -28,14 +28,14 @@ def points(items):
 
 
 def test_no_finding_earns_every_point():
-    items, flags = evidence_checks.judge([], {"runs": []})
+    items, flags = RELEASE.judge_record([], {"runs": []})
     assert points(items) == EVIDENCE_ITEMS
     assert flags == []
 
 
 @pytest.mark.parametrize("area", [*EVIDENCE_ITEMS, "regression"])
 def test_a_finding_costs_the_item_of_its_area_and_no_other(area):
-    items, _ = evidence_checks.judge([finding(area)], {"runs": []})
+    items, _ = RELEASE.judge_record([finding(area)], {"runs": []})
     lost = {item.id for item in items if not item.points}
     assert lost == {"release_limits" if area == "regression" else area}
     message = next(item.message for item in items if not item.points)
@@ -44,19 +44,19 @@ def test_a_finding_costs_the_item_of_its_area_and_no_other(area):
 
 @pytest.mark.parametrize("area", ["weights", "report", "target_benchmark", "package", None])
 def test_files_beside_the_evidence_cost_nothing(area):
-    assert points(evidence_checks.judge([finding(area)], {"runs": []})[0]) == EVIDENCE_ITEMS
+    assert points(RELEASE.judge_record([finding(area)], {"runs": []})[0]) == EVIDENCE_ITEMS
 
 
 def test_many_findings_stay_readable():
     found = [finding("benchmark_record", message=f"number {k}\n\x1b[31m" + "x" * 5000) for k in range(50)]
-    message = evidence_checks.judge(found, {"runs": []})[0][0].message
+    message = RELEASE.judge_record(found, {"runs": []})[0][0].message
     assert len(message) < 1400
     assert message.endswith("And 47 more like this.")
     assert message.isprintable()
 
 
 def test_a_record_that_cannot_be_read_earns_nothing_even_if_nothing_was_found():
-    items, _ = evidence_checks.judge([], None)
+    items, _ = RELEASE.judge_record([], None)
     assert {item.id for item in items if item.points} == {"release_linkage", "release_limits", "release_claims"}
 
 
@@ -77,7 +77,7 @@ def test_a_lost_sandbox_is_tried_again(tmp_path):
     from grading.sandbox.box import ComputeFailed
 
     (tmp_path / "benchmark.json").write_text(json.dumps({"runs": []}))
-    items, flags = evidence_checks.judge_folder(tmp_path, Box(ComputeFailed("lost"), []))
+    items, flags = RELEASE.judge(tmp_path, Box(ComputeFailed("lost"), []))
     assert points(items) == EVIDENCE_ITEMS
     assert flags == []
 
@@ -85,15 +85,15 @@ def test_a_lost_sandbox_is_tried_again(tmp_path):
 def test_evidence_that_ends_every_check_earns_nothing_and_is_flagged(tmp_path):
     from grading.sandbox.box import ComputeFailed
 
-    items, flags = evidence_checks.judge_folder(tmp_path, Box(ComputeFailed("it hung"), ComputeFailed("it hung")))
+    items, flags = RELEASE.judge(tmp_path, Box(ComputeFailed("it hung"), ComputeFailed("it hung")))
     assert set(points(items).values()) == {0}
     assert [flag.id for flag in flags] == ["evidence-not-checked"]
-    items, flags = evidence_checks.judge_folder(tmp_path, Box("text", [1, 2]))
+    items, flags = RELEASE.judge(tmp_path, Box("text", [1, 2]))
     assert set(points(items).values()) == {0}
 
 
 def test_without_a_folder_nothing_is_earned(tmp_path):
-    items, _ = evidence_checks.judge_folder(tmp_path / "none", Box())
+    items, _ = RELEASE.judge(tmp_path / "none", Box())
     assert set(points(items).values()) == {0}
     assert "no evidence folder" in items[0].message
 
@@ -112,7 +112,7 @@ def test_real_evidence_earns_everything_without_a_flag(real_evidence, capsys):
     assert (answer["points"], answer["max_points"]) == (16, 16)
     assert answer["isolation"]["kind"] in ("bubblewrap", "landlock")
     record = json.loads((real_evidence / "benchmark.json").read_text())
-    assert evidence_checks.judge([], record)[1] == []
+    assert RELEASE.judge_record([], record)[1] == []
 
 
 @pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)

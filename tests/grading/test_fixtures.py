@@ -7,18 +7,19 @@ from collections import Counter
 import pytest
 
 from deep_learning_cases.errors import FileError, InputError
-from grading import fixtures
 from grading.cli import main
+from grading.exercises.latency_stats import questions
+from grading.judging.seed import course_seed, read_seed, write_seed
 
 SEEDS = ["seed-number-one-for-tests", "another-seed-for-the-tests", "0" * 64]
 
 
 def proper(seed):
-    return [fixture for fixture in fixtures.load(seed) if not fixture.bad]
+    return [fixture for fixture in questions.load(seed) if not fixture.bad]
 
 
 def faulty(seed):
-    return [fixture for fixture in fixtures.load(seed) if fixture.bad]
+    return [fixture for fixture in questions.load(seed) if fixture.bad]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -59,7 +60,7 @@ def test_bad_inputs_are_those_that_the_definition_names():
 
 
 def test_a_seed_gives_the_same_inputs_and_another_seed_others():
-    assert repr(fixtures.load(SEEDS[0])) == repr(fixtures.load(SEEDS[0]))
+    assert repr(questions.load(SEEDS[0])) == repr(questions.load(SEEDS[0]))
     # Whole numbers may meet by chance.
     first, second = (
         {sample for fixture in proper(seed) for sample in fixture.samples if isinstance(sample, float)}
@@ -69,15 +70,15 @@ def test_a_seed_gives_the_same_inputs_and_another_seed_others():
 
 
 def test_ids_tell_nothing_and_the_order_follows_the_seed():
-    orders = [[(len(fixture.samples), fixture.bad) for fixture in fixtures.load(seed)] for seed in SEEDS]
+    orders = [[(len(fixture.samples), fixture.bad) for fixture in questions.load(seed)] for seed in SEEDS]
     assert orders[0] != orders[1]
-    assert all(fixture.id[0] == "q" and fixture.id[1:].isdigit() for fixture in fixtures.load(SEEDS[0]))
+    assert all(fixture.id[0] == "q" and fixture.id[1:].isdigit() for fixture in questions.load(SEEDS[0]))
 
 
 def test_the_command_writes_a_secret_for_its_owner_only(tmp_path, capsys):
     path = tmp_path / "course.seed"
     assert main(["fixtures", "--seed-file", str(path)]) == 0
-    seed = fixtures.read_seed(path)
+    seed = read_seed(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(seed) == 64
     assert seed not in capsys.readouterr().out
@@ -86,19 +87,19 @@ def test_the_command_writes_a_secret_for_its_owner_only(tmp_path, capsys):
 
 def test_an_existing_seed_is_kept_unless_it_is_to_be_replaced(tmp_path, capsys):
     path = tmp_path / "course.seed"
-    before = fixtures.write_seed(path)
+    before = write_seed(path)
     assert main(["fixtures", "--seed-file", str(path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "--replace" in error
-    assert fixtures.read_seed(path) == before
+    assert read_seed(path) == before
     assert main(["fixtures", "--seed-file", str(path), "--replace"]) == 0
-    assert fixtures.read_seed(path) != before
+    assert read_seed(path) != before
 
 
 def test_the_checkouts_own_seed_is_made_on_first_use(tmp_path, monkeypatch):
-    monkeypatch.setattr(fixtures, "DEFAULT_SEED_FILE", tmp_path / "fixtures.seed")
-    assert fixtures.course_seed() == fixtures.course_seed()
+    monkeypatch.setattr("grading.judging.seed.DEFAULT_SEED_FILE", tmp_path / "fixtures.seed")
+    assert course_seed() == course_seed()
     assert stat.S_IMODE((tmp_path / "fixtures.seed").stat().st_mode) == 0o600
 
 
@@ -107,11 +108,11 @@ def test_a_file_that_is_no_seed_is_refused(tmp_path, content):
     path = tmp_path / "seed"
     path.write_bytes(content)
     with pytest.raises(InputError, match="holds no seed"):
-        fixtures.read_seed(path)
+        read_seed(path)
 
 
 def test_missing_and_unwritable_seed_files(tmp_path):
     with pytest.raises(FileError, match="cannot read the seed file"):
-        fixtures.course_seed(tmp_path / "none")
+        course_seed(tmp_path / "none")
     with pytest.raises(FileError, match="cannot write the seed file"):
-        fixtures.write_seed(tmp_path / "no" / "folder")
+        write_seed(tmp_path / "no" / "folder")

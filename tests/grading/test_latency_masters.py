@@ -10,7 +10,8 @@ import pytest
 
 from grading.course import build
 from grading.course.masters_format import read_master
-from grading.policy_checks import POLICY_ITEMS, judge
+from grading.judging.evidence import LATENCY
+from grading.judging.items import POLICY_ITEMS
 from tests.grading.notebooks import errors, execute, role, said, solution_lines, source_of, text_alternatives
 
 NOTEBOOKS = ["measure_latency", "batching_policy"]
@@ -232,7 +233,7 @@ def test_the_judge_outside_gives_the_reference_everything(finished):
 
     folder, _ = finished
     findings = [asdict(finding) for finding in policy_record.check(folder / "evidence")]
-    assert {item.id: item.points for item in judge(findings)} == POLICY_ITEMS
+    assert {item.id: item.points for item in LATENCY.items_for(findings)} == POLICY_ITEMS
 
 
 @pytest.mark.slow

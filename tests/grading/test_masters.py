@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grading.course import build
-from grading.items import MAX_POINTS, RELEASE_ITEMS, STATS_ITEMS, STEP7_ITEMS
+from grading.judging.items import MAX_POINTS, RELEASE_ITEMS, STATS_ITEMS, STEP7_ITEMS
 from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 
 CASES = Path(__file__).parent / "cases" / "latency_stats"

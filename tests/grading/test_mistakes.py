@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from grading import fixtures
-from grading.case import Case, true_answer
-from grading.diagnosis import RELATIVE_TOLERANCE, diagnose
-from grading.mistake_rules import FINISHES, RULES
-from grading.mistake_views import VIEWS
-from grading.mistakes import CATALOGUE, RAISED, sentences, variants
+from grading.exercises.latency_stats import questions
+from grading.exercises.latency_stats.arithmetic import Case, true_answer
+from grading.exercises.latency_stats.diagnosis import RELATIVE_TOLERANCE, diagnose
+from grading.exercises.latency_stats.mistakes import CATALOGUE, RAISED, sentences, variants
+from grading.exercises.latency_stats.rules import FINISHES, RULES
+from grading.exercises.latency_stats.views import VIEWS
 
 SEEDS = ["seed-number-one-for-tests", "another-seed-for-the-tests", "third-seed-for-the-tests", "f" * 64]
 QUANTITIES = list(RULES)
 
 
 def cases(seed):
-    made = [Case(f.samples, int(f.batch_size)) for f in fixtures.load(seed) if not f.bad]
+    made = [Case(f.samples, int(f.batch_size)) for f in questions.load(seed) if not f.bad]
     return [Case(case.samples, case.batch_size, true_answer(case)) for case in made]
 
 
@@ -83,7 +83,7 @@ def test_every_mistake_has_words_and_every_word_a_mistake():
     in_rules |= {mistake for mistake, _ in VIEWS}
     in_rules.discard(None)
     assert in_rules <= set(CATALOGUE)
-    source = "".join((Path(fixtures.__file__).parent / name).read_text() for name in ("answers.py", "stats_checks.py"))
+    source = "".join((Path(questions.__file__).parent / name).read_text() for name in ("readings.py", "judge.py"))
     assert all(f'"{mistake}"' in source for mistake in set(CATALOGUE) - in_rules)
 
 
@@ -139,12 +139,12 @@ def test_most_wrong_answers_are_enough_when_the_rest_is_odd():
 @pytest.mark.parametrize("together", [1, 2])
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_ways_are_tried_in_their_order_and_none_is_made_in_vain(quantity, together, monkeypatch):
-    import grading.mistakes
+    from grading.exercises.latency_stats import mistakes
 
     made = []
-    real = grading.mistakes.Variant
-    monkeypatch.setattr(grading.mistakes, "Variant", lambda *parts: made.append(real(*parts)) or made[-1])
-    found = grading.mistakes.variants.__wrapped__(quantity, together)
+    real = mistakes.Variant
+    monkeypatch.setattr(mistakes, "Variant", lambda *parts: made.append(real(*parts)) or made[-1])
+    found = mistakes.variants.__wrapped__(quantity, together)
     assert len(made) == len(found), "a search makes thousands: one that is thrown away costs every worker its time"
     views = [view for view in VIEWS if quantity != "n" or view[0] in (None, "drops-ties")]
     wanted = [

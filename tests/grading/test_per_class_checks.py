@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grading import per_class_checks, per_class_mistakes, per_class_questions
-from grading.items import PER_CLASS_ITEMS
+from grading.exercises.per_class_accuracy import judge, mistakes
+from grading.exercises.per_class_accuracy.questions import load
+from grading.judging.items import PER_CLASS_ITEMS
 from grading.sandbox.behind_wall import coerce
 
 CASES = Path(__file__).parent / "cases" / "per_class"
@@ -45,8 +46,8 @@ def _answer(function, call: dict) -> dict:
 
 
 def _grade(source: str, seed: str = SEEDS[0]) -> dict:
-    questions = per_class_questions.load(seed)
-    items, _ = per_class_checks.judge(questions, _ask(source, per_class_checks.calls(questions)), True, source)
+    questions = load(seed)
+    items, _ = judge.judge(questions, _ask(source, judge.calls(questions)), True, source)
     return {item.id: item for item in items}
 
 
@@ -83,7 +84,7 @@ def test_no_message_holds_a_number_of_the_hidden_inputs(case):
 
 
 def test_the_questions_follow_from_the_seed_and_differ_between_seeds():
-    one, same, other = (per_class_questions.load(seed) for seed in (SEEDS[0], SEEDS[0], SEEDS[1]))
+    one, same, other = (load(seed) for seed in (SEEDS[0], SEEDS[0], SEEDS[1]))
     assert one == same
     assert {question.labels for question in one}.isdisjoint(question.labels for question in other)
     assert [question.id for question in one] == [f"c{number:02d}" for number in range(1, len(one) + 1)]
@@ -91,7 +92,7 @@ def test_the_questions_follow_from_the_seed_and_differ_between_seeds():
 
 def test_the_truth_is_what_scikit_learn_calls_recall():
     metrics = pytest.importorskip("sklearn.metrics")
-    for question in per_class_questions.load(SEEDS[1]):
+    for question in load(SEEDS[1]):
         if question.bad or not all(question.images):
             continue
         recall = metrics.recall_score(question.labels, question.predictions, average=None)
@@ -99,26 +100,26 @@ def test_the_truth_is_what_scikit_learn_calls_recall():
 
 
 def test_calls_tell_nothing_of_what_is_expected():
-    calls = per_class_checks.calls(per_class_questions.load(SEEDS[0]))
+    calls = judge.calls(load(SEEDS[0]))
     assert {frozenset(call) for call in calls} == {frozenset({"id", "function", "arguments", "container"})}
 
 
 @pytest.mark.parametrize("answer", [None, 3, {}, {"ok": True}, {"ok": True, "items": [[1]]}, {"error": "x"}])
 def test_a_forged_answer_is_no_answer_and_raises_nothing(answer):
-    questions = per_class_questions.load(SEEDS[0])
-    items, _ = per_class_checks.judge(questions, {question.id: answer for question in questions})
+    questions = load(SEEDS[0])
+    items, _ = judge.judge(questions, {question.id: answer for question in questions})
     assert sum(item.points for item in items) == 0
 
 
 def test_every_text_belongs_to_a_mistake_that_can_be_found():
-    known = set(per_class_mistakes._TEXTS)
-    code = "".join(Path(module.__file__).read_text() for module in (per_class_checks, per_class_mistakes))
+    known = set(mistakes._TEXTS)
+    code = "".join(Path(module.__file__).read_text() for module in (judge, mistakes))
     assert {mistake for mistake in known if f'"{mistake}"' not in code} == set()
 
 
 def test_a_library_function_that_counts_by_class_is_a_remark_only():
     source = CORRECT[0].read_text() + "\n# recall_score would do\n"
-    questions = per_class_questions.load(SEEDS[0])
-    items, flags = per_class_checks.judge(questions, _ask(source, per_class_checks.calls(questions)), True, source)
+    questions = load(SEEDS[0])
+    items, flags = judge.judge(questions, _ask(source, judge.calls(questions)), True, source)
     assert sum(item.points for item in items) == sum(PER_CLASS_ITEMS.values())
     assert [flag.id for flag in flags] == ["calls-a-library"]

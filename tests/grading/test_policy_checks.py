@@ -5,7 +5,8 @@ from dataclasses import asdict
 import pytest
 
 from deep_learning_cases.policy_record import AREAS, check
-from grading import policy_checks
+from grading.judging.evidence import LATENCY
+from grading.judging.items import POLICY_ITEMS
 from grading.sandbox.box import ComputeFailed
 
 
@@ -28,18 +29,18 @@ def _finding(area, message="is wrong"):
 
 
 def test_the_items_are_the_areas_of_the_check():
-    assert list(policy_checks.POLICY_ITEMS) == list(AREAS)
+    assert list(POLICY_ITEMS) == list(AREAS)
 
 
 def test_nothing_found_earns_everything_with_a_sentence_each():
-    items = policy_checks.judge([])
-    assert {item.id: item.points for item in items} == policy_checks.POLICY_ITEMS
+    items = LATENCY.items_for([])
+    assert {item.id: item.points for item in items} == POLICY_ITEMS
     assert all(item.passed and len(item.message) > 40 for item in items)
 
 
 @pytest.mark.parametrize("area", AREAS)
 def test_a_finding_costs_its_own_item_only(area):
-    items = policy_checks.judge([_finding(area)])
+    items = LATENCY.items_for([_finding(area)])
     assert [item.id for item in items if not item.passed] == [area]
     lost = next(item for item in items if item.id == area)
     assert lost.points == 0
@@ -47,7 +48,7 @@ def test_a_finding_costs_its_own_item_only(area):
 
 
 def test_messages_are_one_bounded_line_whatever_the_file_says():
-    items = policy_checks.judge([_finding("policy_claims", "x\n\x1b[31m" * 999)] * 5)
+    items = LATENCY.items_for([_finding("policy_claims", "x\n\x1b[31m" * 999)] * 5)
     message = next(item.message for item in items if item.id == "policy_claims")
     assert message.isprintable()
     assert len(message) < 1400
@@ -56,27 +57,27 @@ def test_messages_are_one_bounded_line_whatever_the_file_says():
 
 def test_a_folder_is_checked_behind_the_wall(tmp_path):
     box = _Box([_finding("policy_claims")])
-    assert sum(item.points for item in policy_checks.judge_folder(tmp_path, box)) == 6
+    assert sum(item.points for item in LATENCY.judge(tmp_path, box)[0]) == 6
     assert box.asked == [("deep_learning_cases.policy_record:check", tmp_path)]
 
 
 def test_a_box_that_was_lost_once_is_asked_again(tmp_path):
     box = _Box(ComputeFailed("gone"), [])
-    assert sum(item.points for item in policy_checks.judge_folder(tmp_path, box)) == 8
+    assert sum(item.points for item in LATENCY.judge(tmp_path, box)[0]) == 8
 
 
 @pytest.mark.parametrize("answer", [ComputeFailed("it hung"), None, {"a": 1}, ["text"]])
 def test_no_answer_earns_nothing(tmp_path, answer):
-    items = policy_checks.judge_folder(tmp_path, _Box(answer, answer))
+    items, _ = LATENCY.judge(tmp_path, _Box(answer, answer))
     assert sum(item.points for item in items) == 0
     assert all("could not be checked" in item.message for item in items)
 
 
 def test_no_folder_earns_nothing_and_asks_nobody(tmp_path):
-    items = policy_checks.judge_folder(tmp_path / "none", _Box())
+    items, _ = LATENCY.judge(tmp_path / "none", _Box())
     assert sum(item.points for item in items) == 0
 
 
 def test_findings_of_the_real_check_fit_the_judge(tmp_path):
-    items = policy_checks.judge([asdict(finding) for finding in check(tmp_path)])
+    items = LATENCY.items_for([asdict(finding) for finding in check(tmp_path)])
     assert [item.points for item in items] == [0, 0, 0]

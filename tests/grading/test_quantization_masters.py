@@ -14,8 +14,8 @@ pytest.importorskip("torch")
 
 from grading.course import build
 from grading.course.masters_format import read_master
-from grading.items import COMPARISON_ITEMS, PER_CLASS_ITEMS
-from grading.judges import judged_outside
+from grading.judging.items import COMPARISON_ITEMS, PER_CLASS_ITEMS
+from grading.judging.judges import judged_outside
 from tests.grading import quantization_evidence
 from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 
@@ -107,7 +107,7 @@ def test_every_figure_has_labelled_axes_and_words():
 
 def test_every_word_of_a_hidden_seed_or_answer_stays_out():
     text = (LABS / f"{NAME}.ipynb").read_text()
-    assert not re.search(r"import grading|per_class_questions|fixtures|BEGIN SOLUTION", text)
+    assert not re.search(r"import grading|grading\.exercises|fixtures|BEGIN SOLUTION", text)
 
 
 # The visible examples, without a kernel
@@ -248,12 +248,12 @@ def finished(source, tmp_path_factory) -> tuple[Path, dict]:
 @pytest.mark.slow
 def test_the_reference_runs_top_to_bottom_and_every_check_is_silent(finished):
     from deep_learning_cases import claims_record
-    from grading.claims_checks import judge
+    from grading.judging.evidence import QUANTIZATION
 
     folder, outputs = finished
     assert {cell: errors(o, stderr=False) for cell, o in outputs.items() if errors(o, stderr=False)} == {}
     assert {item: outputs[item] for item in AUTOMATIC} == {item: [] for item in AUTOMATIC}
-    items = judge([asdict(finding) for finding in claims_record.check(folder / "evidence")])
+    items = QUANTIZATION.items_for([asdict(finding) for finding in claims_record.check(folder / "evidence")])
     assert {item.id: item.points for item in items} == COMPARISON_ITEMS
     for cell, shown in outputs.items():
         if cell.startswith("check_"):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grading import fixtures, stats_checks
-from grading.flags import source_flags
-from grading.items import STATS_ITEMS
+from grading.exercises.latency_stats import judge, questions
+from grading.judging.flags import source_flags
+from grading.judging.items import STATS_ITEMS
 from tests.grading.asking import CASES, SEED, ask, grade, points
 
 OTHER_SEED = "another seed for the tests only"
@@ -47,7 +47,7 @@ def test_a_mistake_costs_points_and_is_named(path, seed):
     assert named(path) in {item.mistake for item in items.values()}
     for item in items.values():
         assert item.passed == (item.points == item.max_points)
-        assert item.passed != bool(item.mistake) or item.message == stats_checks.GATE
+        assert item.passed != bool(item.mistake) or item.message == judge.GATE
 
 
 @pytest.mark.parametrize("path", CORRECT + MISTAKEN, ids=lambda path: path.stem)
@@ -73,7 +73,7 @@ def test_a_blank_or_an_empty_shell_earns_nothing_anywhere(name):
 
 def test_pure_and_errors_need_a_right_answer():
     items, _ = grade(text_of(CASES / "mistaken" / "constant.py"))
-    assert items["stats_pure"].message == items["stats_errors"].message == stats_checks.GATE
+    assert items["stats_pure"].message == items["stats_errors"].message == judge.GATE
     items, _ = grade(text_of(CASES / "mistaken" / "upper_and_maximum.py"))
     assert value_items(items) == [0, 0, 0]
     assert (items["stats_pure"].points, items["stats_errors"].points) == (1, 1)
@@ -139,9 +139,9 @@ def test_an_unknown_mistake_gets_a_hint_where_it_is_off():
 
 def test_only_calling_the_library_is_writing_nothing():
     source = "from deep_learning_cases import stats\n\ndef latency_stats(samples_us, batch_size):\n    raise OFF\n"
-    hidden = fixtures.load(SEED)
-    answers = ask(source, stats_checks.calls(hidden), used={"library": True})
-    items, flags = stats_checks.judge(hidden, answers, True, source)
+    hidden = questions.load(SEED)
+    answers = ask(source, judge.calls(hidden), used={"library": True})
+    items, flags = judge.judge(hidden, answers, True, source)
     assert sum(item.points for item in items) == 0
     assert {item.mistake for item in items} == {"calls-the-library"}
     assert "Write it yourself" in items[0].message
@@ -149,10 +149,10 @@ def test_only_calling_the_library_is_writing_nothing():
 
 
 def test_a_right_solution_that_also_calls_the_library_is_flagged_and_keeps_its_points():
-    hidden = fixtures.load(SEED)
+    hidden = questions.load(SEED)
     source = text_of(CASES / "correct" / "plain.py")
-    answers = ask(source, stats_checks.calls(hidden), used={"library": True})
-    items, flags = stats_checks.judge(hidden, answers, True, source)
+    answers = ask(source, judge.calls(hidden), used={"library": True})
+    items, flags = judge.judge(hidden, answers, True, source)
     assert sum(item.points for item in items) == 9
     assert [flag.id for flag in flags] == ["calls-the-library"]
 
@@ -167,17 +167,15 @@ def test_an_exceptions_name_cannot_carry_hidden_numbers_out():
 
 
 def test_a_run_that_was_stopped_says_why():
-    hidden = fixtures.load(SEED)
-    items, _ = stats_checks.judge(
-        hidden, {}, False, "while True: pass", "stopped after 30 s: the cell was still running"
-    )
+    hidden = questions.load(SEED)
+    items, _ = judge.judge(hidden, {}, False, "while True: pass", "stopped after 30 s: the cell was still running")
     assert {item.mistake for item in items} == {"stopped"}
     assert all("stopped after 30 s" in item.message for item in items)
 
 
 def test_calls_carry_the_inputs_and_nothing_else():
-    hidden = fixtures.load(SEED)
-    asked = stats_checks.calls(hidden)
+    hidden = questions.load(SEED)
+    asked = judge.calls(hidden)
     assert len(asked) == len(hidden)
     assert {frozenset(call) for call in asked} == {frozenset({"id", "function", "samples", "container", "batch_size"})}
 
@@ -209,9 +207,9 @@ ANSWER = JSON | st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ANSWER, min_size=1, max_size=6), st.booleans())
 def test_rubbish_for_answers_is_judged_without_a_point(rubbish, reached):
-    hidden = fixtures.load(SEED)
+    hidden = questions.load(SEED)
     answers = {fixture.id: rubbish[index % len(rubbish)] for index, fixture in enumerate(hidden)}
-    items, _ = stats_checks.judge(hidden, answers, reached, "")
+    items, _ = judge.judge(hidden, answers, reached, "")
     assert [item.id for item in items] == list(STATS_ITEMS)
     assert sum(item.points for item in items) == 0
 

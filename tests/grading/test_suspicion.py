@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from grading.suspicion import NO_PROOF, evidence_flags
+from grading.judging.suspicion import NO_PROOF, evidence_flags
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 

@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from deep_learning_cases.errors import FileError
-from grading import cli, fixtures, one_box
+from grading import cli, one_box
 from grading.cli import main
 from grading.course.provided_imports import imports_before
-from grading.items import STATS_ITEMS
+from grading.judging.items import STATS_ITEMS
+from grading.judging.seed import write_seed
 from grading.try_ import grade_text
 from tests.grading.asking import CASES, SEED, grade, points
 
@@ -134,7 +135,7 @@ def test_a_cell_that_ends_in_an_exception_says_which(box):
 @pytest.fixture
 def seed_file(tmp_path):
     path = tmp_path / "course.seed"
-    fixtures.write_seed(path)
+    write_seed(path)
     return path
 
 

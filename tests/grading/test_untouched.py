@@ -9,9 +9,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grading.course.skeleton import skeleton_of
-from grading.evidence_checks import unreadable
-from grading.items import BENCHMARK_ITEMS, ItemResult
-from grading.judges import FOLDER_JUDGES
+from grading.judging.evidence import RELEASE
+from grading.judging.items import BENCHMARK_ITEMS, ItemResult
+from grading.judging.judges import FOLDER_JUDGES
 from grading.runner import grade_submission
 from grading.submission.rebuild import rebuild
 from grading.submission.untouched import is_untouched
@@ -67,7 +67,7 @@ def test_a_notebook_that_asks_for_nothing_is_never_untouched(skeleton: Json) -> 
 def test_copied_evidence_earns_nothing_without_an_answer(
     skeleton: Json, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, points: float
 ) -> None:
-    whole = [ItemResult.of(item.id, 1, "fine") for item in unreadable("") if item.id in BENCHMARK_ITEMS]
+    whole = [ItemResult.of(item.id, 1, "fine") for item in RELEASE.unreadable("") if item.id in BENCHMARK_ITEMS]
     monkeypatch.setattr(type(FOLDER_JUDGES[0]), "judge", lambda *_arguments: (whole, []))
     folder = tmp_path / "staged"
     folder.mkdir()

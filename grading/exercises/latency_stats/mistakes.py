@@ -1,6 +1,6 @@
 """The catalogue of known mistakes: what each would answer, and what to say about it.
 
-The words stand in ``mistakes.toml``, the arithmetic in ``mistake_rules``; here the two meet.  Texts are fixed, only the
+The words stand in ``mistakes.toml``, the arithmetic in ``rules``; here the two meet.  Texts are fixed, only the
 name of the quantity is put in, so that no hidden number can get into a message.
 """
 
@@ -11,9 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from grading.case import Case, Finish, Rule, View
-from grading.mistake_rules import FINISHES, RULES
-from grading.mistake_views import VIEWS
+from grading.exercises.latency_stats.arithmetic import Case, Finish, Rule, View
+from grading.exercises.latency_stats.rules import FINISHES, RULES
+from grading.exercises.latency_stats.views import VIEWS
 
 __all__ = ["CATALOGUE", "RAISED", "Memo", "Mistake", "Value", "Variant", "sentences", "variants"]
 

@@ -2,9 +2,9 @@
 
 import builtins
 
-from grading.answers import Reading
-from grading.diagnosis import Diagnosis
-from grading.mistakes import CATALOGUE, sentences
+from grading.exercises.latency_stats.diagnosis import Diagnosis
+from grading.exercises.latency_stats.mistakes import CATALOGUE, sentences
+from grading.exercises.latency_stats.readings import Reading
 
 __all__ = ["PRAISE", "raised_remark", "wrong_message"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from grading.flags import Flag
+from grading.judging.flags import Flag
 
 __all__ = ["NO_PROOF", "evidence_flags"]
 

@@ -1,6 +1,6 @@
 """The hidden questions of ``per_class_accuracy``: predictions and labels made from a course's secret seed.
 
-Shapes are public, what stands in them is not.  They are chosen so that each known mistake (``per_class_mistakes``) is
+Shapes are public, what stands in them is not.  They are chosen so that each known mistake (``mistakes``) is
 wrong on at least one, and no two mistakes answer all of them alike.  Inputs on which careful people differ (no image at
 all, labels that are not whole numbers) are left out.
 """

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grading.answers import Reading, read
-from grading.diagnosis import Diagnosis, close, diagnose
-from grading.fixtures import Fixture
-from grading.flags import Flag, source_flags
-from grading.items import STATS_ITEMS, ItemResult
-from grading.mistakes import RAISED, sentences
-from grading.stats_messages import PRAISE, raised_remark, wrong_message
+from grading.exercises.latency_stats.diagnosis import Diagnosis, close, diagnose
+from grading.exercises.latency_stats.messages import PRAISE, raised_remark, wrong_message
+from grading.exercises.latency_stats.mistakes import RAISED, sentences
+from grading.exercises.latency_stats.questions import Fixture
+from grading.exercises.latency_stats.readings import Reading, read
+from grading.judging.flags import Flag, source_flags
+from grading.judging.items import STATS_ITEMS, ItemResult
 
 __all__ = ["calls", "judge"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from grading.case import Samples, View, hundreds, sample_spread, spread, thirds
+from grading.exercises.latency_stats.arithmetic import Samples, View, hundreds, sample_spread, spread, thirds
 
 __all__ = ["VIEWS"]
 

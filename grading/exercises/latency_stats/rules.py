@@ -14,7 +14,16 @@ from functools import partial
 
 import numpy as np
 
-from grading.case import SPLITS, Case, Finish, Rule, Samples, nearest_rank, sample_spread, spread
+from grading.exercises.latency_stats.arithmetic import (
+    SPLITS,
+    Case,
+    Finish,
+    Rule,
+    Samples,
+    nearest_rank,
+    sample_spread,
+    spread,
+)
 
 __all__ = ["FINISHES", "RULES"]
 

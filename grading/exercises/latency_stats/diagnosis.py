@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grading.case import Case, true_answer
-from grading.mistakes import RAISED, Memo, Value, Variant, variants
+from grading.exercises.latency_stats.arithmetic import Case, true_answer
+from grading.exercises.latency_stats.mistakes import RAISED, Memo, Value, Variant, variants
 
 __all__ = ["RELATIVE_TOLERANCE", "Diagnosis", "close", "diagnose"]
 

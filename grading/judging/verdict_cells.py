@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from grading.course.skeleton import is_automatic
-from grading.items import ItemResult
+from grading.judging.items import ItemResult
 
 __all__ = ["put_message", "put_verdict"]
 

@@ -1,5 +1,6 @@
 """The graded items: their ids, points and results, as notebooks, checks, gradebook and command line share them."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -7,12 +8,15 @@ __all__ = [
     "BENCHMARK_ITEMS",
     "COMPARISON_ITEMS",
     "EVIDENCE_ITEMS",
+    "EXERCISE_ITEMS",
     "MAX_POINTS",
     "PER_CLASS_ITEMS",
+    "POLICY_ITEMS",
     "RELEASE_ITEMS",
     "STATS_ITEMS",
     "STEP7_ITEMS",
     "ItemResult",
+    "Judge",
     "as_json",
 ]
 
@@ -30,7 +34,13 @@ PER_CLASS_ITEMS = {"per_class_values": 4, "per_class_empty": 2, "per_class_manne
 COMPARISON_ITEMS = {"comparison_record": 3, "claims_verdicts": 4, "claims_evidence": 2, "claims_scope": 2}
 """``review_answer`` (4, a written answer) is graded by hand."""
 
-_POINTS = MAX_POINTS | PER_CLASS_ITEMS | COMPARISON_ITEMS
+POLICY_ITEMS = {"latency_record": 3, "policy_prediction": 3, "policy_claims": 2}
+"""``latency_report`` and ``policy_defence`` (4 each, written answers) are graded by hand."""
+
+EXERCISE_ITEMS = {"latency_stats": STATS_ITEMS, "per_class_accuracy": PER_CLASS_ITEMS}
+"""Folder in ``grading/exercises``, where the hidden questions and their judge are found -> its items."""
+
+_POINTS = MAX_POINTS | PER_CLASS_ITEMS | COMPARISON_ITEMS | POLICY_ITEMS
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,17 @@ class ItemResult:
         maximum = _POINTS[item]
         points = int(2 * maximum * fraction) / 2
         return cls(item, points, maximum, points == maximum, message, mistake)
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Whoever judges ``items``, with their points."""
+
+    items: Mapping[str, float]
+
+    def concerns(self, wanted: Mapping[str, float]) -> bool:
+        """Whether any of these items is this judge's."""
+        return bool(set(wanted) & set(self.items))
 
 
 def as_json(items: list[ItemResult], isolation: dict[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from grading.case import Case, true_answer
-from grading.fixtures import Fixture
-from grading.mistakes import Value
+from grading.exercises.latency_stats.arithmetic import Case, true_answer
+from grading.exercises.latency_stats.mistakes import Value
+from grading.exercises.latency_stats.questions import Fixture
 
 __all__ = ["QUANTITIES", "Reading", "read"]
 

@@ -1,11 +1,11 @@
-"""What known mistakes of ``per_class_accuracy`` would answer; the words stand in ``per_class_mistakes.toml``."""
+"""What known mistakes of ``per_class_accuracy`` would answer; the words stand in ``mistakes.toml``."""
 
 import math
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from grading.per_class_questions import Question
+from grading.exercises.per_class_accuracy.questions import Question
 
 __all__ = ["ABSENT", "Answer", "close", "diagnose", "sentences"]
 
@@ -13,9 +13,7 @@ Answer = list[float | None]
 Rule = Callable[[Question], Answer]
 Finish = Callable[[float], float]
 
-_TEXTS: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_name("per_class_mistakes.toml").read_text(encoding="utf-8")
-)
+_TEXTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
 
 RELATIVE_TOLERANCE = 1e-6
 """Room for float32 arithmetic; the coarsest rounding that a mistake here makes is far beyond."""

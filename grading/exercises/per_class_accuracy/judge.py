@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grading.flags import Flag, source_flags
-from grading.items import PER_CLASS_ITEMS, ItemResult
-from grading.per_class_mistakes import ABSENT, Answer, close, diagnose, sentences
-from grading.per_class_questions import Question
+from grading.exercises.per_class_accuracy.mistakes import ABSENT, Answer, close, diagnose, sentences
+from grading.exercises.per_class_accuracy.questions import Question
+from grading.judging.flags import Flag, source_flags
+from grading.judging.items import PER_CLASS_ITEMS, ItemResult
 
 __all__ = ["calls", "judge"]
 

@@ -7,7 +7,7 @@ there can be forged.  It is kept for other courses' assignments; a submission wi
 import math
 from typing import Any
 
-from grading.items import ItemResult
+from grading.judging.items import ItemResult
 
 __all__ = ["INSIDE", "judge_inside"]
 
