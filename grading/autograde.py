@@ -2,19 +2,18 @@
 
 import argparse
 import json
-import logging
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError
-from grading.chosen_names import students_with
+from grading.class_run.chosen_names import students_with
+from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import COURSE
-from grading.quick_imports import leave_out_format_checker, without_collecting
+from grading.quick_imports import without_collecting
 
-__all__ = ["add_parser", "autograde", "quiet_nbgrader", "run"]
+__all__ = ["add_parser", "autograde", "run"]
 
 
 def add_parser(subparsers: Any) -> None:
@@ -75,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def autograde(course: Path, assignment: str, *, student: str = "*", notebook: str = "*", **settings: Any) -> Any:
-    """Grade ``assignment`` of the course at ``course``; returns :class:`grading.run.Summary`.
+    """Grade ``assignment`` of the course at ``course``; returns :class:`grading.class_run.whole_class.Summary`.
 
     ``settings`` are traits of :class:`grading.converter.SafeAutograde`: jobs, scheduler, resume, force, cold,
     isolation, limits, fixtures_seed_file.  Raises one-line errors for what concerns the whole class.
@@ -99,9 +98,9 @@ def _grade(course: Path, assignment: str, student: str, notebook: str, settings:
         from nbgrader.converters.base import NbGraderException
         from nbgrader.coursedir import CourseDirectory
 
+        from grading.class_run.gradebook import one_line
         from grading.converter import SafeAutograde
         from grading.course_config import course_config
-        from grading.gradebook import one_line
 
     config = course_config(course)
     config.CourseDirectory.assignment_id = assignment
@@ -134,7 +133,7 @@ def _early_backend(course: Path, assignment: str, settings: dict[str, Any]) -> A
     if submissions - done < 2:
         return None
     from deep_learning_cases.machine import usable_cores
-    from grading.pool import LocalBackend
+    from grading.class_run.pool import LocalBackend
     from grading.sandbox.limits import Limits
 
     backend = LocalBackend(max(1, min(settings.get("jobs") or usable_cores(), submissions - done)))
@@ -143,24 +142,6 @@ def _early_backend(course: Path, assignment: str, settings: dict[str, Any]) -> A
         {"limits": limits, "isolation": settings.get("isolation", "auto"), "cold": settings.get("cold", False)}
     )
     return backend
-
-
-def quiet_nbgrader() -> None:
-    """nbgrader logs each step of each submission; what concerns a reader is printed by us, once."""
-    leave_out_format_checker()
-    import traitlets.log
-
-    logger = traitlets.log.get_logger()
-    logger.handlers = [logging.NullHandler()]
-    logger.propagate = False
-    # nbgrader's gradebook logs the traceback of every error that it raises as well.
-    logging.getLogger("tornado.application").addFilter(_is_no_rollback)
-    # SQLAlchemy 2.1 remarks on how nbgrader adds a submission; the rows are right.
-    warnings.filterwarnings("ignore", message="Object of type <Submitted", module="nbgrader")
-
-
-def _is_no_rollback(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("Rolling back session")
 
 
 def _jobs(text: str) -> int:

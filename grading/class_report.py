@@ -14,9 +14,9 @@ from typing import Any
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
 from grading import report_page as page
-from grading.autograde import quiet_nbgrader
+from grading.class_run.quiet import quiet_nbgrader
+from grading.class_run.spool import FAILED, Spool
 from grading.course.places import COURSE
-from grading.spool import FAILED, Spool
 
 __all__ = ["ClassFacts", "add_parser", "build", "collect", "run"]
 
@@ -118,9 +118,9 @@ def _add_scores(facts: ClassFacts, course: Path, assignment: str) -> None:
     quiet_nbgrader()
     from nbgrader.coursedir import CourseDirectory
 
+    from grading.class_run.gradebook import shared
     from grading.course_config import course_config
     from grading.export import scores_of
-    from grading.gradebook import shared
 
     with shared(CourseDirectory(config=course_config(course)).db_url) as gradebook:
         found = [a for a in gradebook.assignments if a.name == assignment]

@@ -18,11 +18,11 @@ from traitlets import Any as AnyTrait
 from traitlets import Bool, Dict, Enum, Integer, List, Unicode, default
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError
-from grading.chosen_names import chosen, step_folders
+from grading.class_run.chosen_names import chosen, step_folders
+from grading.class_run.record import RECORD, Recorder
+from grading.class_run.whole_class import Options, grade_class
 from grading.feedback_page import ReadableFeedback
 from grading.preprocessors import HideTests, MakeInert, PutExecuted
-from grading.record import RECORD, Recorder
-from grading.run import Options, grade_class
 from grading.submission.stage import read_file
 
 __all__ = ["SafeAutograde", "SafeGenerateFeedback", "install"]
@@ -60,7 +60,7 @@ class SafeAutograde(Autograde):
     """Where to run, if not where the options say (tests put one here)."""
 
     summary = AnyTrait(None)
-    """After :meth:`start`: the :class:`grading.run.Summary` of the run."""
+    """After :meth:`start`: the :class:`grading.class_run.whole_class.Summary` of the run."""
 
     def options(self) -> Options:
         """What the command line or the configuration asked for."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
-from grading.autograde import quiet_nbgrader
+from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import COURSE
 
 __all__ = ["FORMATS", "add_parser", "export", "run", "scores_of"]
@@ -55,8 +55,8 @@ def export(course: Path, form: str, path: Path, assignment: str | None = None) -
     quiet_nbgrader()
     from nbgrader.coursedir import CourseDirectory
 
+    from grading.class_run.gradebook import shared
     from grading.course_config import course_config
-    from grading.gradebook import shared
 
     config = course_config(course)
     url = CourseDirectory(config=config).db_url

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
-from grading.autograde import quiet_nbgrader
-from grading.chosen_names import step_folders
+from grading.class_run.chosen_names import step_folders
+from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import COURSE
 
 __all__ = ["add_parser", "generate", "release", "run"]
@@ -52,8 +52,8 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
     quiet_nbgrader()
     from nbgrader.converters.base import NbGraderException
 
+    from grading.class_run.gradebook import one_line, shared
     from grading.converter import SafeGenerateFeedback
-    from grading.gradebook import one_line, shared
 
     coursedir, config = _course(course, assignment, student)
     folders = step_folders(coursedir, coursedir.autograded_directory)

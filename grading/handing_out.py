@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeReleaseFeedback
 
-from grading.chosen_names import step_folders
+from grading.class_run.chosen_names import step_folders
 
 __all__ = ["ReleaseFeedbackByName"]
 

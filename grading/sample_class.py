@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError
-from grading.autograde import quiet_nbgrader
+from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import CHECKOUT
 from grading.course.skeleton import role_of
 

@@ -167,65 +167,69 @@ def _shorten(text: str) -> str:
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 1] + "…"
 
 
+_RELEASE_PRAISE = {
+    "benchmark_record": (
+        "The record is whole: every raw sample of every round, the protocol, the order and the machine. It is a record "
+        "to review and no certificate, for neither hashes nor statistics can prove that times were measured."
+    ),
+    "benchmark_linkage": (
+        "The record names exactly these models and this data. After another conversion the hash alone would not "
+        "do: the samples would belong to a model that is gone."
+    ),
+    "benchmark_summary": (
+        "The summary follows from the raw samples of all rounds. Whoever doubts it can compute it again, which a mean "
+        "of rounds would not have allowed."
+    ),
+    "release_linkage": (
+        "release.json names these very files. That finds stale reports; it does not show where the times came from."
+    ),
+    "release_limits": (
+        "Size, accuracy, latency and decision follow from the files. The limit is for the file: the memory of the "
+        "process hardly moves with it."
+    ),
+    "release_claims": "The claims stay within what this evidence can carry; the rest is left to the real device.",
+}
+_LATENCY_PRAISE = {
+    "latency_record": (
+        "The record is whole and its numbers follow from its samples. It is a record to review and no certificate: "
+        "nothing in a file proves that times were measured."
+    ),
+    "policy_prediction": (
+        "The same simulation with other random numbers predicts the same. It repeats the arithmetic, not the world: "
+        "whether the declared load will come, no seed can tell."
+    ),
+    "policy_claims": (
+        "The verdict follows from the whole interval, and the record says what it leaves open. With the limit inside "
+        "the interval, unsure would have been the right word."
+    ),
+}
+_QUANTIZATION_PRAISE = {
+    "comparison_record": (
+        "The record is whole, and all its numbers follow from its samples and predictions. It is a record to review "
+        "and no certificate: nothing in a file proves that times were measured."
+    ),
+    "claims_verdicts": (
+        "Each verdict follows from the whole interval and not from its middle. Where it holds 1, or the limit, more "
+        "rounds might decide; more samples within a round would not."
+    ),
+    "claims_evidence": "Every number can be found in the record, so a reader may doubt it and compute it again.",
+    "claims_scope": "Each claim says where it ends. Whoever repeats it elsewhere knows what to measure first.",
+}
+
 RELEASE = _ReleaseJudge(
     EVIDENCE_ITEMS,
     "deep_learning_cases.release:check",
-    praise={
-        "benchmark_record": (
-            "The record is whole: every raw sample of every round, the protocol, the order and the machine. It is a record "
-            "to review and no certificate, for neither hashes nor statistics can prove that times were measured."
-        ),
-        "benchmark_linkage": (
-            "The record names exactly these models and this data. After another conversion the hash alone would not "
-            "do: the samples would belong to a model that is gone."
-        ),
-        "benchmark_summary": (
-            "The summary follows from the raw samples of all rounds. Whoever doubts it can compute it again, which a mean "
-            "of rounds would not have allowed."
-        ),
-        "release_linkage": (
-            "release.json names these very files. That finds stale reports; it does not show where the times came from."
-        ),
-        "release_limits": (
-            "Size, accuracy, latency and decision follow from the files. The limit is for the file: the memory of the "
-            "process hardly moves with it."
-        ),
-        "release_claims": "The claims stay within what this evidence can carry; the rest is left to the real device.",
-    },
+    praise=_RELEASE_PRAISE,
 )
 LATENCY = FolderJudge(
     POLICY_ITEMS,
     "deep_learning_cases.policy_record:check",
-    praise={
-        "latency_record": (
-            "The record is whole and its numbers follow from its samples. It is a record to review and no certificate: "
-            "nothing in a file proves that times were measured."
-        ),
-        "policy_prediction": (
-            "The same simulation with other random numbers predicts the same. It repeats the arithmetic, not the world: "
-            "whether the declared load will come, no seed can tell."
-        ),
-        "policy_claims": (
-            "The verdict follows from the whole interval, and the record says what it leaves open. With the limit inside "
-            "the interval, unsure would have been the right word."
-        ),
-    },
+    praise=_LATENCY_PRAISE,
 )
 QUANTIZATION = FolderJudge(
     COMPARISON_ITEMS,
     "deep_learning_cases.claims_record:check",
-    praise={
-        "comparison_record": (
-            "The record is whole, and all its numbers follow from its samples and predictions. It is a record to review "
-            "and no certificate: nothing in a file proves that times were measured."
-        ),
-        "claims_verdicts": (
-            "Each verdict follows from the whole interval and not from its middle. Where it holds 1, or the limit, more "
-            "rounds might decide; more samples within a round would not."
-        ),
-        "claims_evidence": "Every number can be found in the record, so a reader may doubt it and compute it again.",
-        "claims_scope": "Each claim says where it ends. Whoever repeats it elsewhere knows what to measure first.",
-    },
+    praise=_QUANTIZATION_PRAISE,
     to_run="the notebook's cells",
     share=_claims_left,
 )

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from grading.autograde import quiet_nbgrader
+from grading.class_run.quiet import quiet_nbgrader
 
 CASES = Path(__file__).parent / "cases"
 ASSIGNMENT = "small"
@@ -222,7 +222,7 @@ class FakeBackend:
         self.graded: list[str] = []
 
     def submit(self, job: Json) -> "concurrent.futures.Future[Json]":
-        from grading.runner import grade_submission
+        from grading.class_run.one_submission import grade_submission
 
         future: concurrent.futures.Future[Json] = concurrent.futures.Future()
         try:

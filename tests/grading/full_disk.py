@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
-from grading import record, run, spool
+from grading.class_run import record, spool, whole_class
 from grading.converter import SafeAutograde
 from tests.grading.classroom import FakeBackend, grade, grades
 
 PLACES = {
-    "staging": (run._Run, "_stage"),
+    "staging": (whole_class._Run, "_stage"),
     "spooling": (spool.Spool, "put"),
     "recording": (record.Recorder, "record"),
     "the second notebook": (record.Recorder, "_record_notebook"),

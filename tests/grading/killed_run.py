@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from grading import record, run, spool
+from grading.class_run import record, spool, whole_class
 from tests.grading.classroom import grade
 
 PLACES = {
-    "staged": (run._Run, "_stage"),
+    "staged": (whole_class._Run, "_stage"),
     "spooled": (spool.Spool, "put"),
     "recording": (record.Recorder, "_record_notebook"),
     "committed": (record.Recorder, "record"),

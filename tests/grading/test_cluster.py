@@ -12,7 +12,7 @@ import pytest
 
 from deep_learning_cases.errors import InputError
 from grading.autograde import autograde
-from grading.pool import DaskBackend, run_all
+from grading.class_run.pool import DaskBackend, run_all
 from tests.grading.classroom import ASSIGNMENT, FULL, INTERPOLATED, automatic, grades, hand_in, make_course
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-import grading.gradebook
+import grading.class_run.gradebook
 from deep_learning_cases.errors import FileError
-from grading.work import work
+from grading.class_run.worker import work
 from tests.grading.classroom import (
     ASSIGNMENT,
     INTERPOLATED,
@@ -96,7 +96,7 @@ class LockedAt(FakeBackend):
 
 
 def test_a_gradebook_locked_in_mid_run(course: Path, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading.gradebook, "SECONDS_TO_WAIT", 0.2)
+    monkeypatch.setattr(grading.class_run.gradebook, "SECONDS_TO_WAIT", 0.2)
     before = grades(course)
     with contextlib.ExitStack() as stack:
         backend = LockedAt(course / "gradebook.db", stack)
@@ -120,7 +120,7 @@ def test_a_gradebook_that_can_only_be_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """nbgrader turns what the database says into an error of the entry, whose submission would be voided."""
-    monkeypatch.setattr(grading.gradebook, "SECONDS_TO_WAIT", 0.2)
+    monkeypatch.setattr(grading.class_run.gradebook, "SECONDS_TO_WAIT", 0.2)
     hand_in(course, "ada", answer=INTERPOLATED, timestamp="2026-01-11 12:00:00 UTC")
     hand_in(course, "zoe", answer=INTERPOLATED)
     before = grades(course)

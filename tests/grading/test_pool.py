@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from deep_learning_cases.errors import FileError, InputError
-from grading.pool import LocalBackend, Outcome, run_all
+from grading.class_run.pool import LocalBackend, Outcome, run_all
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 Future = concurrent.futures.Future[dict[str, Any]]
@@ -150,10 +150,10 @@ def test_real_processes_survive_a_killer() -> None:
 
 
 def test_real_processes_that_hang_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import grading.pool
+    import grading.class_run.pool
 
     backend = LocalBackend(2, hang_on_h)
-    monkeypatch.setattr(grading.pool, "GRACE_SECONDS", 1.0)
+    monkeypatch.setattr(grading.class_run.pool, "GRACE_SECONDS", 1.0)
     try:
         found = {o.key: o for o in run_all(backend, list("ahb"), lambda key: {"key": key}, lambda _: 1.0)}
     finally:
@@ -173,7 +173,7 @@ def test_closing_leaves_no_process() -> None:
 
 
 INTERRUPTED = """import time
-from grading.pool import LocalBackend
+from grading.class_run.pool import LocalBackend
 backend = LocalBackend(2)
 try:
     backend.warm({})

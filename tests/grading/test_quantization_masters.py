@@ -175,8 +175,8 @@ def box():
 
 
 def _graded(notebook: dict, evidence: Path | None, box, folder: Path) -> dict:
+    from grading.class_run.one_submission import grade_submission
     from grading.course.skeleton import skeleton_of
-    from grading.runner import grade_submission
 
     course = folder / "course"
     build.write_source("quantization", course)

@@ -162,7 +162,7 @@ def test_a_failed_run_leaves_no_old_score_and_the_class_goes_on(course: Path) ->
 
 
 def test_a_failure_while_recording_leaves_nothing_half(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from grading.record import Recorder
+    from grading.class_run.record import Recorder
 
     for student in ("ada", "ben"):
         hand_in(course, student)
@@ -268,9 +268,9 @@ def test_a_damaged_gradebook(course: Path) -> None:
 def test_a_locked_gradebook(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlite3
 
-    import grading.gradebook
+    import grading.class_run.gradebook
 
-    monkeypatch.setattr(grading.gradebook, "SECONDS_TO_WAIT", 0.1)
+    monkeypatch.setattr(grading.class_run.gradebook, "SECONDS_TO_WAIT", 0.1)
     hand_in(course, "ada")
     holder = sqlite3.connect(course / "gradebook.db", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -283,7 +283,7 @@ def test_a_locked_gradebook(course: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_two_runs_at_once_are_refused(course: Path) -> None:
-    from grading.spool import Spool
+    from grading.class_run.spool import Spool
 
     hand_in(course, "ada")
     with Spool(course, ASSIGNMENT).locked(), pytest.raises(InputError, match="one at a time"):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from grading.class_run.spool import RECORDED, Spool
 from grading.cli import main
-from grading.spool import RECORDED, Spool
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, grades, hand_in, make_course
 
 CHECKOUT = Path(__file__).resolve().parents[2]

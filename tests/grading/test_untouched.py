@@ -8,11 +8,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from grading.class_run.one_submission import grade_submission
 from grading.course.skeleton import skeleton_of
 from grading.judging.evidence import RELEASE
 from grading.judging.items import BENCHMARK_ITEMS, ItemResult
 from grading.judging.judges import FOLDER_JUDGES
-from grading.runner import grade_submission
 from grading.submission.rebuild import rebuild
 from grading.submission.untouched import is_untouched
 from tests.grading.classroom import FakeBox, cell

@@ -1,8 +1,8 @@
 """The hidden inputs of ``latency_stats``: raw samples made from a course's secret seed.
 
 Nothing here holds a number that a student could look up: sizes and shapes are public, the samples follow from a seed
-that never enters version control.  The shapes are chosen so that every known mistake (``mistakes``) gives a wrong answer
-on at least one fixture, and no two mistakes give the same answers on all of them.
+that never enters version control.  The shapes are chosen so that every known mistake (``mistakes``) gives a wrong
+answer on at least one fixture, and no two mistakes give the same answers on all of them.
 
 Bad inputs keep to what the specification names (no samples; not finite; not positive; a batch size that is not a
 positive integer).  Inputs on which careful people differ (``True``, ``32.0``, ``"32"``, ``None``) are left out, and so

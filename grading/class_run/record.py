@@ -8,10 +8,10 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
-from grading.chosen_names import chosen, step_folders
+from grading.class_run.chosen_names import chosen, step_folders
+from grading.class_run.gradebook import transaction
+from grading.class_run.spool import slim
 from grading.course.skeleton import load_skeletons
-from grading.gradebook import transaction
-from grading.spool import slim
 from grading.submission.sanitise import is_active_file
 
 __all__ = ["RECORD", "Recorder", "course_files"]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
-from grading.gradebook import shared
-from grading.machine_faults import database_fault, machine_fault
-from grading.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
-from grading.record import Recorder, course_files
-from grading.spool import FAILED, PENDING, RECORDED, Spool, slim
+from grading.class_run.gradebook import shared
+from grading.class_run.machine_faults import database_fault, machine_fault
+from grading.class_run.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
+from grading.class_run.record import Recorder, course_files
+from grading.class_run.spool import FAILED, PENDING, RECORDED, Spool, slim
 from grading.submission.stage import Staged, stage
 
 __all__ = ["Options", "Summary", "grade_class"]

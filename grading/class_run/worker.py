@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
-from grading.machine_faults import machine_fault
+from grading.class_run.machine_faults import machine_fault
 from grading.quick_imports import leave_out_format_checker, without_collecting
 
 __all__ = ["warm", "work"]
@@ -20,10 +20,10 @@ _slot = threading.local()
 def work(job: dict[str, Any]) -> dict[str, Any]:
     """Grade one submission: {"result"}, or {"error"} of this submission, or {"fatal"} that every one would meet.
 
-    ``job`` is :func:`grading.runner.grade_submission`'s, with "settings" {"limits", "isolation", "cold"} and, for a
-    worker elsewhere, "files" and "work_files" {name: bytes} in place of the folders.
+    ``job`` is :func:`grading.class_run.one_submission.grade_submission`'s, with "settings" {"limits", "isolation",
+    "cold"} and, for a worker elsewhere, "files" and "work_files" {name: bytes} in place of the folders.
     """
-    from grading.runner import grade_submission
+    from grading.class_run.one_submission import grade_submission
     from grading.sandbox.wall.plan import IsolationUnavailable
 
     try:
@@ -54,6 +54,10 @@ def warm(settings: dict[str, Any]) -> dict[str, Any]:
     with without_collecting():
         leave_out_format_checker()
         import nbclient  # noqa: F401 - the sandbox's outputs are made by it
+
+        import grading.class_run.one_submission
+        import grading.exercises.latency_stats.judge
+        import grading.exercises.latency_stats.questions  # noqa: F401
 
     with contextlib.suppress(Exception):
         _box(settings)

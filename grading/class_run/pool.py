@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MissingDependencyError
-from grading.work import close, warm, work
+from grading.class_run.worker import close, warm, work
 
 __all__ = ["Backend", "DaskBackend", "LocalBackend", "Outcome", "run_all"]
 
