@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 def autograde(course: Path, assignment: str, *, student: str = "*", notebook: str = "*", **settings: Any) -> Any:
     """Grade ``assignment`` of the course at ``course``; returns :class:`grading.class_run.whole_class.Summary`.
 
-    ``settings`` are traits of :class:`grading.converter.SafeAutograde`: jobs, scheduler, resume, force, cold,
+    ``settings`` are traits of :class:`grading.hooks.converter.SafeAutograde`: jobs, scheduler, resume, force, cold,
     isolation, limits, fixtures_seed_file.  Raises one-line errors for what concerns the whole class.
     """
     course = Path(course).resolve()
@@ -99,8 +99,8 @@ def _grade(course: Path, assignment: str, student: str, notebook: str, settings:
         from nbgrader.coursedir import CourseDirectory
 
         from grading.class_run.gradebook import one_line
-        from grading.converter import SafeAutograde
-        from grading.course_config import course_config
+        from grading.hooks.converter import SafeAutograde
+        from grading.hooks.course_config import course_config
 
     config = course_config(course)
     config.CourseDirectory.assignment_id = assignment

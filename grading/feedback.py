@@ -53,7 +53,7 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
     from nbgrader.converters.base import NbGraderException
 
     from grading.class_run.gradebook import one_line, shared
-    from grading.converter import SafeGenerateFeedback
+    from grading.hooks.converter import SafeGenerateFeedback
 
     coursedir, config = _course(course, assignment, student)
     folders = step_folders(coursedir, coursedir.autograded_directory)
@@ -130,7 +130,7 @@ def release(course: Path, assignment: str, *, student: str = "*") -> list[str]:
 def _course(course: Path, assignment: str, student: str) -> tuple[Any, Any]:
     from nbgrader.coursedir import CourseDirectory
 
-    from grading.course_config import course_config
+    from grading.hooks.course_config import course_config
 
     if not course.is_dir():
         raise FileError(f"no course folder {course}: expected one with autograded/; check --course")

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 class Recorder:
-    """The one writer of a course's gradebook, on behalf of a :class:`grading.converter.SafeAutograde`."""
+    """The one writer of a course's gradebook, on behalf of a :class:`grading.hooks.converter.SafeAutograde`."""
 
     def __init__(self, converter: Any) -> None:
         self.converter = converter

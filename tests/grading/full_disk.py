@@ -15,7 +15,7 @@ from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError
 from grading.class_run import record, spool, whole_class
-from grading.converter import SafeAutograde
+from grading.hooks.converter import SafeAutograde
 from tests.grading.classroom import FakeBackend, grade, grades
 
 PLACES = {

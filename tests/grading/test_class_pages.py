@@ -18,7 +18,7 @@ from nbformat.v4 import new_markdown_cell
 from deep_learning_cases.errors import FileError, InputError
 from grading import class_report, export, feedback
 from grading.cli import main
-from grading.feedback_page import readable
+from grading.hooks.feedback_page import readable
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()

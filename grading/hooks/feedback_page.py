@@ -11,10 +11,11 @@ from typing import Any
 from jinja2 import BaseLoader, DictLoader, pass_context
 from nbconvert.exporters import HTMLExporter
 from traitlets import default
+from traitlets.config import Config
 
 from grading.submission.sanitise import markdown_to_html
 
-__all__ = ["ReadableFeedback", "markdown_filter", "readable"]
+__all__ = ["ReadableFeedback", "display_config", "markdown_filter", "readable"]
 
 _POLICY = """<meta charset="utf-8" />
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:" />
@@ -59,6 +60,14 @@ class ReadableFeedback(HTMLExporter):  # type: ignore[misc]
         """The page and nbconvert's resources."""
         page, resources = super().from_notebook_node(nb, resources=resources, **kwargs)
         return readable(page), resources
+
+
+def display_config() -> Any:
+    """How feedback and formgrader render: Markdown cleaned after rendering, no SVG, script or widget."""
+    config = Config()
+    config.HTMLExporter.sanitize_html = True
+    config.HTMLExporter.filters = {"markdown2html": markdown_filter}
+    return config
 
 
 def readable(page: str) -> str:

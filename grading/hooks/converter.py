@@ -21,8 +21,8 @@ from deep_learning_cases.errors import DeepLearningCasesError, InputError
 from grading.class_run.chosen_names import chosen, step_folders
 from grading.class_run.record import RECORD, Recorder
 from grading.class_run.whole_class import Options, grade_class
-from grading.feedback_page import ReadableFeedback
-from grading.preprocessors import HideTests, MakeInert, PutExecuted
+from grading.hooks.feedback_page import ReadableFeedback, display_config
+from grading.hooks.preprocessors import HideTests, MakeInert, PutExecuted
 from grading.submission.stage import read_file
 
 __all__ = ["SafeAutograde", "SafeGenerateFeedback", "install"]
@@ -117,8 +117,6 @@ class SafeGenerateFeedback(GenerateFeedback):
 
     def __init__(self, coursedir: Any = None, **kwargs: Any) -> None:
         super().__init__(coursedir=coursedir, **kwargs)
-        from grading.course_config import display_config
-
         self.update_config(display_config())
 
     @default("exporter_class")
