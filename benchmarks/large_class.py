@@ -100,8 +100,8 @@ def measure(number: int) -> dict[str, Any]:
     """One size, in this process."""
     from nbgrader.api import Gradebook
 
-    from grading import class_report, export
-    from grading.autograde import autograde
+    from grading.commands import class_report, export
+    from grading.commands.autograde import autograde
 
     with tempfile.TemporaryDirectory(prefix="large-") as scratch:
         course = make_course(Path(scratch, "course"), 1)

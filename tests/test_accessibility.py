@@ -41,12 +41,12 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def graded(real_evidence, tmp_path_factory) -> Path:
     """A sample course, graded, with its class report and its feedback."""
-    from grading import autograde, class_report, feedback, sample_class
+    from grading.commands import autograde, class_report, feedback, sample
 
-    course = sample_class.build_class(tmp_path_factory.mktemp("class") / "course", real_evidence)
-    autograde.autograde(course, sample_class.ASSIGNMENT, student="chen")
-    feedback.generate(course, sample_class.ASSIGNMENT, student="chen")
-    class_report.build(course, sample_class.ASSIGNMENT)
+    course = sample.build_class(tmp_path_factory.mktemp("class") / "course", real_evidence)
+    autograde.autograde(course, sample.ASSIGNMENT, student="chen")
+    feedback.generate(course, sample.ASSIGNMENT, student="chen")
+    class_report.build(course, sample.ASSIGNMENT)
     return course
 
 

@@ -243,6 +243,6 @@ class FakeBackend:
 
 def grade(course: Path, backend: Any = None, **settings: Any) -> Any:
     """Grade the course with a fake backend unless one is given; returns the summary."""
-    from grading.autograde import autograde
+    from grading.commands.autograde import autograde
 
     return autograde(course, ASSIGNMENT, backend=backend or FakeBackend(), **settings)

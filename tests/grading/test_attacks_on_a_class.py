@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from grading import class_report, feedback
-from grading.autograde import autograde
+from grading.commands import class_report, feedback
+from grading.commands.autograde import autograde
 from grading.exercises.latency_stats import questions
 from tests.grading.classroom import (
     ASSIGNMENT,

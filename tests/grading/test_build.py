@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from deep_learning_cases.errors import FileError, InputError
-from grading import build_command, cli
+from grading import cli
+from grading.commands import build as build_command
 from grading.course import build
 from grading.course.masters_format import read_master
 from grading.judging.items import MAX_POINTS

@@ -16,8 +16,8 @@ import pytest
 from nbformat.v4 import new_markdown_cell
 
 from deep_learning_cases.errors import FileError, InputError
-from grading import class_report, export, feedback
 from grading.cli import main
+from grading.commands import class_report, export, feedback
 from grading.hooks.feedback_page import readable
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deep_learning_cases.errors import InputError
-from grading.autograde import autograde
 from grading.class_run.pool import DaskBackend, run_all
+from grading.commands.autograde import autograde
 from tests.grading.classroom import ASSIGNMENT, FULL, INTERPOLATED, automatic, grades, hand_in, make_course
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deep_learning_cases.errors import InputError
-from grading import class_report, export, feedback
 from grading.class_run.chosen_names import chosen
+from grading.commands import class_report, export, feedback
 from grading.hooks.course_config import COURSE_ID
 from tests.grading.classroom import ASSIGNMENT, FULL, automatic, grade, hand_in, make_course
 

@@ -8,8 +8,8 @@ import pytest
 from nbgrader.api import Gradebook
 
 from deep_learning_cases.errors import FileError, InputError
-from grading import feedback
-from grading.autograde import autograde
+from grading.commands import feedback
+from grading.commands.autograde import autograde
 from grading.hooks.course_config import COURSE_ID
 from tests.grading.classroom import (
     ASSIGNMENT,

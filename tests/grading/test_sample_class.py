@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deep_learning_cases.errors import FileError
-from grading import sample_class
+from grading.commands import sample
 from tests.grading.asking import grade as judge
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -15,8 +15,8 @@ EXPECTED = {"ada": 9, "boris": 9, "chen": 6, "dana": 7, "emil": 7, "fatima": 4, 
 """Points of ``latency_stats`` alone, of nine."""
 
 
-@pytest.mark.parametrize("student", [s for s in sample_class.STUDENTS if s.answer], ids=lambda s: s.name)
-def test_each_answer_has_the_mistake_it_is_there_for(student: sample_class.Student) -> None:
+@pytest.mark.parametrize("student", [s for s in sample.STUDENTS if s.answer], ids=lambda s: s.name)
+def test_each_answer_has_the_mistake_it_is_there_for(student: sample.Student) -> None:
     assert student.answer is not None
     items, _ = judge(student.answer)
     assert sum(item.points for item in items.values()) == EXPECTED[student.name]
@@ -25,7 +25,7 @@ def test_each_answer_has_the_mistake_it_is_there_for(student: sample_class.Stude
 def test_a_folder_that_is_something_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(FileError, match="not a sample course"):
-        sample_class.build_class(tmp_path, tmp_path)
+        sample.build_class(tmp_path, tmp_path)
     assert (tmp_path / "mine.txt").read_text() == "keep"
 
 

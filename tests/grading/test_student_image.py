@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from deep_learning_cases.errors import EvidenceError, FileError
-from grading import cli, student_tree
+from grading import cli
+from grading.commands import student_tree
 from grading.course import build
 
 ROOT = Path(__file__).resolve().parents[2]

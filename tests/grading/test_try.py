@@ -7,12 +7,13 @@ import sys
 import pytest
 
 from deep_learning_cases.errors import FileError
-from grading import cli, one_box
+from grading import cli
 from grading.cli import main
+from grading.commands import single_grading
+from grading.commands.try_answer import grade_text
 from grading.course.provided_imports import imports_before
 from grading.judging.items import STATS_ITEMS
 from grading.judging.seed import write_seed
-from grading.try_ import grade_text
 from tests.grading.asking import CASES, SEED, grade, points
 
 GIVEN = [
@@ -190,7 +191,7 @@ def test_without_a_wall_nothing_runs(seed_file, capsys, monkeypatch):
     monkeypatch.setattr(box, "open_box", refuse)
     assert (
         main(["try", str(CASES / "correct" / "plain.py"), "--seed-file", str(seed_file)])
-        == one_box.NoWallError.exit_code
+        == single_grading.NoWallError.exit_code
     )
     assert capsys.readouterr().err == "python -m grading try: no wall here: install bubblewrap\n"
 
@@ -245,7 +246,7 @@ def test_ctrl_c_is_one_line(monkeypatch, capsys):
     def interrupted(_args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("grading.fixtures_command.run", interrupted)
+    monkeypatch.setattr("grading.commands.fixtures.run", interrupted)
     assert main(["fixtures"]) == 130
     assert capsys.readouterr().err == "python -m grading fixtures: stopped\n"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deep_learning_cases.errors import InputError
-from grading.autograde import autograde
+from grading.commands.autograde import autograde
 from tests.grading.classroom import ASSIGNMENT, FULL, INTERPOLATED, grade, grades, hand_in, make_course
 
 pytestmark = pytest.mark.slow

@@ -7,13 +7,12 @@ from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
 from deep_learning_cases.files import read_bytes
-from grading import one_box
+from grading.commands import single_grading
 from grading.course.provided_imports import imports_before
 from grading.exercises.latency_stats import judge, questions
 from grading.judging.flags import Flag
 from grading.judging.items import ItemResult, as_json
 from grading.judging.seed import course_seed
-from grading.result_lines import result_lines
 
 __all__ = ["add_parser", "grade_text", "read_solution", "run"]
 
@@ -33,20 +32,20 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--seed-file", type=Path, metavar="FILE", help="the course's seed (default: the checkout's own)"
     )
-    one_box.add_arguments(parser)
+    single_grading.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the items; 0 whenever the file could be graded, whatever its points."""
     source = read_solution(args.file)
     seed = course_seed(args.seed_file)
-    with one_box.open_for(args) as box:
+    with single_grading.open_for(args) as box:
         items, flags = grade_text(source, seed, box)
         isolation = box.isolation
     if args.json:
         print(json.dumps(as_json(items, isolation), indent=1))
     else:
-        print("\n".join(result_lines(items, flags, str(isolation.get("kind")))))
+        print("\n".join(single_grading.result_lines(items, flags, str(isolation.get("kind")))))
     return 0
 
 

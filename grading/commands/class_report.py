@@ -13,9 +13,9 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.files import write_bytes
-from grading import report_page as page
 from grading.class_run.quiet import quiet_nbgrader
 from grading.class_run.spool import FAILED, Spool
+from grading.commands import report_page as page
 from grading.course.places import COURSE
 
 __all__ = ["ClassFacts", "add_parser", "build", "collect", "run"]
@@ -119,7 +119,7 @@ def _add_scores(facts: ClassFacts, course: Path, assignment: str) -> None:
     from nbgrader.coursedir import CourseDirectory
 
     from grading.class_run.gradebook import shared
-    from grading.export import scores_of
+    from grading.commands.export import scores_of
     from grading.hooks.course_config import course_config
 
     with shared(CourseDirectory(config=course_config(course)).db_url) as gradebook:

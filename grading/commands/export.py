@@ -1,6 +1,7 @@
 """``python -m grading export``: grades as CSV for a spreadsheet, or as Canvas and Moodle read them.
 
-The three are nbgrader export plugins as well: ``nbgrader export --exporter=grading.export.CanvasExportPlugin``.
+The three are nbgrader export plugins as well:
+``nbgrader export --exporter=grading.commands.export.CanvasExportPlugin``.
 """
 
 import argparse

@@ -6,11 +6,10 @@ import tempfile
 from pathlib import Path
 
 from deep_learning_cases.errors import FileError
-from grading import one_box
+from grading.commands import single_grading
 from grading.judging.evidence import RELEASE
 from grading.judging.flags import Flag
 from grading.judging.items import as_json
-from grading.result_lines import result_lines
 from grading.submission.stage import stage
 
 __all__ = ["add_parser", "run"]
@@ -24,7 +23,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Copy DIR, recompute everything from its files behind the wall, and judge what was found.",
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="an evidence folder, or a submission that holds one")
-    one_box.add_arguments(parser)
+    single_grading.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,14 +31,14 @@ def run(args: argparse.Namespace) -> int:
     source = _evidence_folder(args.folder)
     with tempfile.TemporaryDirectory(prefix="evidence-") as scratch:
         staged = stage(source, Path(scratch, "evidence"))
-        with one_box.open_for(args) as box:
+        with single_grading.open_for(args) as box:
             items, flags = RELEASE.judge(staged.folder, box)
             isolation = box.isolation
     flags += [Flag("left-out", f"{entry['name']} was not looked at: {entry['why']}") for entry in staged.left_out]
     if args.json:
         print(json.dumps(as_json(items, isolation), indent=1))
     else:
-        print("\n".join(result_lines(items, flags, str(isolation.get("kind")))))
+        print("\n".join(single_grading.result_lines(items, flags, str(isolation.get("kind")))))
     return 0
 
 

@@ -116,8 +116,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build, grade, print the table and where everything is."""
-    from grading import class_report, feedback
-    from grading.autograde import autograde
+    from grading.commands import class_report, feedback
+    from grading.commands.autograde import autograde
 
     started = time.monotonic()
     course = build_class(args.to, args.evidence)
