@@ -1,7 +1,8 @@
-"""Which judge outside belongs to which item: the one place where an assignment's items are registered.
+"""Which judge outside belongs to which item.
 
-Two kinds: a *function judge* asks a student's function hidden questions through the sandbox, a *folder judge* looks at
-the evidence that was handed in.  A test cell whose item has neither is run as an ordinary nbgrader test.
+Two kinds: a *function judge* asks a student's function hidden questions through the sandbox and is found by its folder
+in ``grading/exercises`` (``items.EXERCISE_ITEMS``), a *folder judge* looks at the evidence that was handed in.  A test
+cell whose item has neither is run as an ordinary nbgrader test.
 """
 
 import importlib

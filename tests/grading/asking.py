@@ -10,7 +10,7 @@ from grading.judging.flags import Flag
 from grading.judging.items import ItemResult
 from grading.sandbox.behind_wall import coerce
 
-CASES = Path(__file__).parent / "cases" / "latency_stats"
+CASES = Path(__file__).parents[1] / "submissions" / "latency_stats"
 SEED = "a seed for the tests only"
 
 

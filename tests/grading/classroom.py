@@ -18,7 +18,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grading.class_run.quiet import quiet_nbgrader
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[1] / "submissions"
 ASSIGNMENT = "small"
 SEED = "a-seed-for-the-tests-of-a-class"
 RIGHT = """import math
@@ -145,7 +145,7 @@ def hand_in(
 
 
 def load_case(name: str) -> Any:
-    """A module of ``cases/attacks``, for its ``mutate``, ``plant`` or ``tamper``."""
+    """A module of ``tests/submissions/attacks``, for its ``mutate``, ``plant`` or ``tamper``."""
     path = CASES / "attacks" / name
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None

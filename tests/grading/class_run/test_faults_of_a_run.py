@@ -18,6 +18,7 @@ import pytest
 import grading.class_run.gradebook
 from deep_learning_cases.errors import FileError
 from grading.class_run.worker import work
+from tests.grading.class_run.full_disk import PLACES
 from tests.grading.classroom import (
     ASSIGNMENT,
     INTERPOLATED,
@@ -28,9 +29,8 @@ from tests.grading.classroom import (
     hand_in,
     make_course,
 )
-from tests.grading.full_disk import PLACES
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 STUDENTS = ["ada", "ben", "cleo"]
 HOLD = """import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -52,7 +52,7 @@ def test_commands_in_the_guide_exist():
 
 def test_every_attack_of_the_tests_stands_in_a_table_with_what_it_costs():
     text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
-    cases = ROOT / "tests/grading/cases/attacks"
+    cases = ROOT / "tests/submissions/attacks"
     attacks = {f"{path.parent.name}/{path.stem}": path for path in cases.glob("*/*.py")}
     rows = dict(re.findall(r"^\| (\w+/\w+)(?: \*)? \| (.*)$", text, flags=re.MULTILINE))
     assert set(rows) == set(attacks)

@@ -10,7 +10,7 @@ from deep_learning_cases.errors import FileError
 from grading.commands import sample
 from tests.grading.asking import grade as judge
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 EXPECTED = {"ada": 9, "boris": 9, "chen": 6, "dana": 7, "emil": 7, "fatima": 4, "mallory": 0}
 """Points of ``latency_stats`` alone, of nine."""
 

@@ -22,7 +22,7 @@ from tests.grading.notebooks import errors, execute, role, solution_lines, sourc
 NAME = "compare_quantized"
 LABS = build.LABS / "quantization"
 MASTER = build.MASTERS / "quantization" / f"{NAME}.py"
-CASES = Path(__file__).parent / "cases" / "per_class"
+CASES = Path(__file__).parents[1] / "submissions" / "per_class_accuracy"
 AUTOMATIC = PER_CLASS_ITEMS | COMPARISON_ITEMS
 SEED = "a seed for the tests only"
 

@@ -14,7 +14,7 @@ from grading.course import build
 from grading.judging.items import MAX_POINTS, RELEASE_ITEMS, STATS_ITEMS, STEP7_ITEMS
 from tests.grading.notebooks import errors, execute, role, solution_lines, source_of, text_alternatives
 
-CASES = Path(__file__).parent / "cases" / "latency_stats"
+CASES = Path(__file__).parents[1] / "submissions" / "latency_stats"
 NOTEBOOKS = ["step1_to_6_prepare", "step7_latency_stats", "step8_release"]
 STEP7 = "step7_latency_stats"
 

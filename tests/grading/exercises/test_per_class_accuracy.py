@@ -14,7 +14,7 @@ from grading.exercises.per_class_accuracy.questions import load
 from grading.judging.items import PER_CLASS_ITEMS
 from grading.sandbox.behind_wall import coerce
 
-CASES = Path(__file__).parent / "cases" / "per_class"
+CASES = Path(__file__).parents[2] / "submissions" / "per_class_accuracy"
 CORRECT, MISTAKEN = sorted((CASES / "correct").glob("*.py")), sorted((CASES / "mistaken").glob("*.py"))
 SEEDS = ["a seed for the tests only", "another seed, as long as it"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.grading.classroom import ASSIGNMENT, CASES, FULL, STATS, automatic, hand_in, make_course
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 FORGED = (CASES / "attacks" / "cell" / "drops_every_later_cell.py").read_text()
 TOKEN = "only-for-this-test"
 

@@ -24,7 +24,7 @@ from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 WRITTEN = r"""My <b>written</b> answer <script>alert(1)</script> with $\frac{a}{b}$, [a link](https://example.org/) and
 ![my plot](attachment:plot.png) ![a drawing](attachment:drawing.svg) ![elsewhere](https://example.org/seen.png)"""
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def paste(notebook: Any) -> None:

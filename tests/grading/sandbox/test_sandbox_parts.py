@@ -261,7 +261,7 @@ def test_the_wall_binds_an_allow_list_and_nothing_of_the_course(monkeypatch: pyt
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/bwrap")
     plan = make_plan("bubblewrap", Limits(), 3, 0, False)
     plan.close()
-    course = Path(__file__).resolve().parents[2]
+    course = Path(__file__).resolve().parents[3]
     bound = [plan.command[at + 1] for at, word in enumerate(plan.command) if word in ("--ro-bind", "--ro-bind-try")]
     assert not [word for word in plan.command if word in ("--bind", "--dev-bind", "--share-net")]
     inside_course = {path for path in bound if Path(path).is_relative_to(course)}
@@ -316,7 +316,7 @@ def test_a_checkout_in_the_temporary_folder_has_the_same_wall(tmp_path):
     ours = next(path for path in sys.path if path.endswith("site-packages"))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     (tmp_path / "venv" / "lib" / version / "site-packages" / "ours.pth").write_text(ours)
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     done = subprocess.run(
         [tmp_path / "venv" / "bin" / "python", "-c", OTHER_PYTHON],
         cwd=root,

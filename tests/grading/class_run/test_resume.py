@@ -14,7 +14,7 @@ from grading.class_run.spool import RECORDED, Spool
 from grading.cli import main
 from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, grades, hand_in, make_course
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 STUDENTS = ["ada", "ben", "cleo", "dan"]
 MOMENTS = [
     ("staged", 1),

@@ -10,7 +10,7 @@ from grading.cli import main
 from grading.judging.evidence import RELEASE
 from grading.judging.items import EVIDENCE_ITEMS
 
-ATTACKS = sorted((Path(__file__).parent / "cases" / "attacks" / "evidence").glob("*.py"))
+ATTACKS = sorted((Path(__file__).parents[2] / "submissions" / "attacks" / "evidence").glob("*.py"))
 
 
 def finding(area, **more):

@@ -13,7 +13,7 @@ from grading.sandbox.box import Box, open_box
 from grading.sandbox.limits import Limits
 from grading.sandbox.run_parts import Call, Cell, Run
 
-CASES = Path(__file__).parent / "cases" / "attacks" / "cell"
+CASES = Path(__file__).parents[2] / "submissions" / "attacks" / "cell"
 HONEST = """
 import math
 def latency_stats(samples_us, batch_size):

@@ -15,7 +15,7 @@ import pytest
 from deep_learning_cases.errors import FileError, InputError
 from grading.class_run.pool import LocalBackend, Outcome, run_all
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 Future = concurrent.futures.Future[dict[str, Any]]
 
 
