@@ -1,4 +1,4 @@
-"""Every attack of ``tests/grading/cases/attacks`` on stock nbgrader and on ours: the table of docs/security.md.
+"""Every attack of ``tests/submissions/attacks`` on stock nbgrader and on ours: the table of docs/security.md.
 
     python -m benchmarks.attacks [--only NAME ...] [--to DIR]
 
@@ -20,7 +20,7 @@ import nbformat
 
 from benchmarks.autograde import ASSIGNMENT, CHECKOUT, RESULTS, grades_of, make_course
 
-CASES = CHECKOUT / "tests" / "grading" / "cases" / "attacks"
+CASES = CHECKOUT / "tests" / "submissions" / "attacks"
 ITEMS = ("stats_p50", "stats_p95", "stats_throughput")
 
 

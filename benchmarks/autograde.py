@@ -149,7 +149,7 @@ def make_course(course: Path, number: int) -> Path:
 def cell_seconds(scratch: Path, number: int) -> float:
     """Seconds a submission's cells take by themselves: its notebooks in a warm sandbox, nothing judged or stored."""
     sys.path.insert(0, str(CHECKOUT))
-    from grading.sandbox import open_box
+    from grading.sandbox.box import open_box
 
     folders = sorted((scratch / f"course-{number}" / "submitted").glob("*/*"))[:20]
     notebooks = [nbformat.read(path, as_version=4) for folder in folders for path in sorted(folder.glob("*.ipynb"))]

@@ -32,7 +32,7 @@ class OneResult:
     slots, ships_files = 1, False
 
     def __init__(self) -> None:
-        from grading.work import work
+        from grading.class_run.worker import work
 
         self._work = work
         self._result: dict[str, Any] = {}
@@ -51,7 +51,7 @@ class OneResult:
         """Nothing to restart."""
 
     def close(self) -> None:
-        from grading.work import close
+        from grading.class_run.worker import close
 
         close()
 
@@ -100,8 +100,8 @@ def measure(number: int) -> dict[str, Any]:
     """One size, in this process."""
     from nbgrader.api import Gradebook
 
-    from grading import class_report, export
-    from grading.autograde import autograde
+    from grading.commands import class_report, export
+    from grading.commands.autograde import autograde
 
     with tempfile.TemporaryDirectory(prefix="large-") as scratch:
         course = make_course(Path(scratch, "course"), 1)

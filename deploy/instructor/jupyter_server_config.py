@@ -10,7 +10,7 @@ checkout = Path(os.environ.get("DLCASES_CHECKOUT", Path.home() / "deep-learning-
 sys.path.insert(0, str(checkout))
 try:
     # Without this, the button would run students' code in this very process, as the instructor.
-    from grading.converter import install
+    from grading.hooks.converter import install
 
     install()
     safe = True

@@ -5,12 +5,12 @@ import io
 from pathlib import Path
 from typing import Any
 
-from grading import fixtures, stats_checks
-from grading.flags import Flag
-from grading.items import ItemResult
+from grading.exercises.latency_stats import judge, questions
+from grading.judging.flags import Flag
+from grading.judging.items import ItemResult
 from grading.sandbox.behind_wall import coerce
 
-CASES = Path(__file__).parent / "cases" / "latency_stats"
+CASES = Path(__file__).parents[1] / "submissions" / "latency_stats"
 SEED = "a seed for the tests only"
 
 
@@ -50,8 +50,8 @@ def _answer(function: Any, call: dict[str, Any], used: dict[str, bool]) -> dict[
 
 def grade(source: str, seed: str = SEED) -> tuple[dict[str, ItemResult], list[Flag]]:
     """Items by id, and flags, of one solution text."""
-    hidden = fixtures.load(seed)
-    items, flags = stats_checks.judge(hidden, ask(source, stats_checks.calls(hidden)), True, source)
+    hidden = questions.load(seed)
+    items, flags = judge.judge(hidden, ask(source, judge.calls(hidden)), True, source)
     return {item.id: item for item in items}, flags
 
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from grading import build
+from grading.course import build
 
 __all__ = ["errors", "execute", "role", "said", "solution_lines", "source_of", "text_alternatives"]
 

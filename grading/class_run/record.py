@@ -1,0 +1,240 @@
+"""Stage 6: results into nbgrader's gradebook and ``autograded/``, one submission at a time, each whole or not."""
+
+import json
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.ground.files import write_bytes
+from grading.class_run.chosen_names import chosen, step_folders
+from grading.class_run.gradebook import transaction
+from grading.class_run.spool import slim
+from grading.course.skeleton import load_skeletons
+from grading.submission.sanitise import is_active_file
+
+__all__ = ["RECORD", "Recorder", "course_files"]
+
+RECORD = ".grading.json"
+"""The instructor's record of a submission, beside its autograded notebooks; never copied to feedback."""
+
+Json = dict[str, Any]
+
+
+class Recorder:
+    """The one writer of a course's gradebook, on behalf of a :class:`grading.hooks.converter.SafeAutograde`."""
+
+    def __init__(self, converter: Any) -> None:
+        self.converter = converter
+        self.coursedir = converter.coursedir
+        self.assignment: str = self.coursedir.assignment_id
+        self.course = Path(self.coursedir.root)
+        self.url: str = self.coursedir.db_url
+        self.log = converter.log
+
+    # --- what there is to grade -------------------------------------------------------------------------------------
+
+    @cached_property
+    def skeletons(self) -> dict[str, Json]:
+        """The assignment's notebooks; InputError where there is no such assignment, in the sources or the gradebook."""
+        found = load_skeletons(self.source_folder(), self.converter.config)
+        with self.gradebook() as gradebook:
+            from nbgrader.api import MissingEntry
+
+            try:
+                known = {notebook.name for notebook in gradebook.find_assignment(self.assignment).notebooks}
+            except MissingEntry as error:
+                raise InputError(
+                    f"no assignment {self.assignment!r} in the gradebook: expected it after generate_assignment; "
+                    "run `python -m grading build` or `nbgrader generate_assignment`"
+                ) from error
+        missing = sorted(known - set(found))
+        if missing:
+            raise InputError(
+                f"the gradebook knows the notebook {missing[0]!r} and {self.source_folder()} does not have it: "
+                "expected both alike; build the course again"
+            )
+        return {name: skeleton for name, skeleton in found.items() if name in known}
+
+    @cached_property
+    def only(self) -> list[str] | None:
+        """Names of the notebooks to grade when nbgrader's ``--notebook`` chose some; None for all."""
+        pattern = self.coursedir.notebook_id
+        return None if pattern == "*" else chosen(pattern, self.skeletons)
+
+    def students(self) -> list[str]:
+        """Everybody with a submission folder that ``--student`` and the exclusions leave, sorted."""
+        excluded = {name.strip() for name in self.coursedir.student_id_exclude.split(",") if name.strip()}
+        return [n for n in step_folders(self.coursedir, self.coursedir.submitted_directory) if n not in excluded]
+
+    def needs_grading(self, student: str) -> bool:
+        """nbgrader's rule: no autograded folder yet, ``--force``, or a submission that is newer."""
+        autograded = self.autograded_folder(student)
+        if self.converter.force or not autograded.exists():
+            return True
+        if any(not (autograded / f"{name}.ipynb").exists() for name in self.only or []):
+            return True
+        new = self.converter.timestamp(self.submitted_folder(student))
+        old = self.converter.timestamp(autograded)
+        return new is not None and old is not None and new > old
+
+    def source_folder(self) -> Path:
+        return Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
+
+    def submitted_folder(self, student: str) -> Path:
+        return Path(self.coursedir.format_path(self.coursedir.submitted_directory, student, self.assignment))
+
+    def autograded_folder(self, student: str) -> Path:
+        return Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, self.assignment))
+
+    def gradebook(self) -> Any:
+        from nbgrader.api import Gradebook
+
+        return Gradebook(self.url, self.coursedir.course_id)
+
+    # --- what is written --------------------------------------------------------------------------------------------
+
+    def record(self, student: str, result: Json, staged: Path) -> None:
+        """Write one submission's files, then its grades in one transaction.
+
+        ``staged`` is the submission as :mod:`grading.submission.stage` copied it.  Scores of people and their
+        comments stay.
+        """
+        target = self.autograded_folder(student)
+        whole = self.only is None
+        try:
+            with transaction(self.url):
+                if whole:
+                    _remove(target)
+                target.mkdir(parents=True, exist_ok=True)
+                result["not_copied"] = self._copy_files(staged, target)
+                self._register(student, staged)
+                self.converter.run_pre_convert_hook()
+                for name, notebook in result["notebooks"].items():
+                    self._record_notebook(student, name, notebook, target)
+                write_bytes(target / RECORD, json.dumps(slim(result), indent=1).encode())
+                self.converter.set_permissions(self.assignment, student)
+                self.converter.run_post_convert_hook()
+        except OSError as error:
+            raise FileError(
+                f"cannot write {error.filename or target} ({error.strerror}): expected a course folder of yours with "
+                "free space; correct that and add --resume"
+            ) from error
+
+    def void(self, student: str, error: str) -> None:
+        """No result: no score of an earlier run may stand. What a person gave stays, and is marked for that person."""
+        from nbgrader.api import MissingEntry
+
+        with transaction(self.url):
+            gradebook = self.gradebook()
+            try:
+                submission = gradebook.find_submission(self.assignment, student)
+            except MissingEntry:
+                _remove(self.autograded_folder(student))
+                return
+            self.log.debug("%s: no result (%s)", student, error)
+            for notebook in submission.notebooks:
+                notebook.late_submission_penalty = None
+                for grade in notebook.grades:
+                    grade.auto_score = None
+                    grade.needs_manual_grade = True
+            gradebook.db.commit()
+        # Last: a gradebook that cannot be written must not leave scores without their notebooks.
+        _remove(self.autograded_folder(student))
+
+    def _register(self, student: str, staged: Path) -> None:
+        """The student and the submission in the gradebook, as nbgrader's ``init_assignment`` has them."""
+        from nbgrader.api import MissingEntry
+
+        gradebook = self.gradebook()
+        if self.converter.create_student:
+            gradebook.update_or_create_student(student)
+        else:
+            try:
+                gradebook.find_student(student)
+            except MissingEntry as error:
+                raise InputError(
+                    f"no student {student!r} in the gradebook: expected one that is enrolled; add them in formgrader"
+                ) from error
+        timestamp = self.converter.timestamp(staged)
+        given = {} if timestamp is None else {"timestamp": timestamp}
+        gradebook.update_or_create_submission(self.assignment, student, **given)
+
+    def _record_notebook(self, student: str, name: str, notebook: Json, target: Path) -> None:
+        path = target / f"{name}.ipynb"
+        if notebook["status"] == "missing":
+            path.unlink(missing_ok=True)
+            self._zero(student, name)
+            return
+        converter = self.converter
+        exporter = converter.exporter
+        exporter._preprocessors = []
+        for stage in [*converter.sanitize_preprocessors, *converter.autograde_preprocessors]:
+            exporter.register_preprocessor(stage)
+        resources = {
+            "unique_key": name,
+            "output_files_dir": f"{name}_files",
+            "nbgrader": {"student": student, "assignment": self.assignment, "notebook": name, "db_url": self.url},
+            "grading": {"notebook": notebook["notebook"]},
+        }
+        text, _ = exporter.from_notebook_node(_empty_notebook(), resources=resources)
+        if notebook["status"] == "not_a_notebook":
+            self._zero(student, name)
+        path.unlink(missing_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def _zero(self, student: str, name: str) -> None:
+        """Nothing was handed in that could be graded, by a machine or by a person: zero, as nbgrader has it."""
+        gradebook = self.gradebook()
+        notebook = gradebook.find_submission_notebook(name, self.assignment, student)
+        notebook.late_submission_penalty = None
+        for grade in notebook.grades:
+            grade.auto_score = 0
+            grade.needs_manual_grade = grade.manual_score is not None
+        gradebook.db.commit()
+
+    def _copy_files(self, staged: Path, target: Path) -> list[str]:
+        """The submission's other files, then the instructor's own over them; what a browser would run stays behind."""
+        not_copied = []
+        for path in sorted(p for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb"):
+            name = path.relative_to(staged).as_posix()
+            if name == "timestamp.txt" and self.converter.timestamp(staged) is None:
+                # Formgrader cannot show a course in which one such file is no date.
+                continue
+            if is_active_file(name):
+                not_copied.append(name)
+            else:
+                _put(path, target / name)
+        kept = set(self.converter.exclude_overwriting.get(self.assignment, []))
+        source = self.source_folder()
+        for path in course_files(source):
+            name = path.relative_to(source).as_posix()
+            if name not in kept:
+                _put(path, target / name)
+        return not_copied
+
+
+def course_files(source: Path) -> list[Path]:
+    """What an instructor hands out beside the notebooks, sorted."""
+    found = (p for p in source.rglob("*") if p.is_file() and p.suffix != ".ipynb")
+    return sorted(p for p in found if not {".ipynb_checkpoints", "__pycache__"} & set(p.parts))
+
+
+def _put(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    shutil.copyfile(path, target)
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)
+
+
+def _empty_notebook() -> Any:
+    from nbformat.v4 import new_notebook
+
+    return new_notebook()
