@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from grading.hooks.course_config import configure
+from grading.course_config import configure
 
 c = get_config()  # noqa: F821 - given by traitlets
 configure(c)

@@ -7,7 +7,7 @@ from pathlib import Path
 checkout = Path(os.environ.get("DLCASES_CHECKOUT", Path.home() / "deep-learning-cases"))
 sys.path.insert(0, str(checkout))
 
-from grading.hooks.course_config import configure  # noqa: E402 - found by the path above
+from grading.course_config import configure  # noqa: E402 - found by the path above
 
 c = get_config()  # noqa: F821 - given by traitlets
 configure(c)

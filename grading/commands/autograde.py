@@ -99,8 +99,8 @@ def _grade(course: Path, assignment: str, student: str, notebook: str, settings:
         from nbgrader.coursedir import CourseDirectory
 
         from grading.class_run.gradebook import one_line
+        from grading.course_config import course_config
         from grading.hooks.converter import SafeAutograde
-        from grading.hooks.course_config import course_config
 
     config = course_config(course)
     config.CourseDirectory.assignment_id = assignment

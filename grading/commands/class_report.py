@@ -120,7 +120,7 @@ def _add_scores(facts: ClassFacts, course: Path, assignment: str) -> None:
 
     from grading.class_run.gradebook import shared
     from grading.commands.export import scores_of
-    from grading.hooks.course_config import course_config
+    from grading.course_config import course_config
 
     with shared(CourseDirectory(config=course_config(course)).db_url) as gradebook:
         found = [a for a in gradebook.assignments if a.name == assignment]

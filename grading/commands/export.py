@@ -57,7 +57,7 @@ def export(course: Path, form: str, path: Path, assignment: str | None = None) -
     from nbgrader.coursedir import CourseDirectory
 
     from grading.class_run.gradebook import shared
-    from grading.hooks.course_config import course_config
+    from grading.course_config import course_config
 
     config = course_config(course)
     url = CourseDirectory(config=config).db_url

@@ -130,7 +130,7 @@ def release(course: Path, assignment: str, *, student: str = "*") -> list[str]:
 def _course(course: Path, assignment: str, student: str) -> tuple[Any, Any]:
     from nbgrader.coursedir import CourseDirectory
 
-    from grading.hooks.course_config import course_config
+    from grading.course_config import course_config
 
     if not course.is_dir():
         raise FileError(f"no course folder {course}: expected one with autograded/; check --course")

@@ -220,7 +220,7 @@ def _copy_evidence(measured: Path, folder: Path, answer: str) -> None:
 def _set_due(course: Path) -> None:
     from nbgrader.api import Gradebook
 
-    from grading.hooks.course_config import COURSE_ID
+    from grading.course_config import COURSE_ID
 
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}", COURSE_ID) as gradebook:
         gradebook.update_or_create_assignment(ASSIGNMENT, duedate=DUE.replace(tzinfo=None))
@@ -247,7 +247,7 @@ _CONFIG = """# nbgrader's configuration of the sample course.
 import sys
 
 sys.path.insert(0, {checkout!r})
-from grading.hooks.course_config import configure
+from grading.course_config import configure
 
 c = get_config()
 configure(c)

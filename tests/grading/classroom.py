@@ -109,7 +109,7 @@ def make_course(folder: Path) -> Path:
     shutil.copytree(_template(), course)
     checkout = Path(__file__).resolve().parents[2]
     (course / "nbgrader_config.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(checkout)!r})\nfrom grading.hooks.course_config import configure\n"
+        f"import sys\nsys.path.insert(0, {str(checkout)!r})\nfrom grading.course_config import configure\n"
         f"c = get_config()\nconfigure(c)\n"
     )
     return course

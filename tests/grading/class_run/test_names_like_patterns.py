@@ -10,7 +10,7 @@ import pytest
 from deep_learning_cases.errors import InputError
 from grading.class_run.chosen_names import chosen
 from grading.commands import class_report, export, feedback
-from grading.hooks.course_config import COURSE_ID
+from grading.course_config import COURSE_ID
 from tests.grading.classroom import ASSIGNMENT, FULL, automatic, grade, hand_in, make_course
 
 STUDENTS = ["[ab]", "a", "b", "star*", "starred", "what?"]
@@ -77,8 +77,8 @@ def test_feedback_of_one_alone(course: Path, student: str) -> None:
 def test_feedback_of_one_notebook_replaces_what_is_there(course: Path) -> None:
     from nbgrader.coursedir import CourseDirectory
 
+    from grading.course_config import course_config
     from grading.hooks.converter import SafeGenerateFeedback
-    from grading.hooks.course_config import course_config
 
     feedback.generate(course, ASSIGNMENT, student="[ab]", force=True)
     page = course / "feedback" / "[ab]" / ASSIGNMENT / "stats.html"
@@ -103,7 +103,7 @@ def test_formgraders_buttons_mean_the_same(course: Path) -> None:
     from nbgrader.apps.api import NbGraderAPI
     from nbgrader.coursedir import CourseDirectory
 
-    from grading.hooks.course_config import course_config
+    from grading.course_config import course_config
 
     config = course_config(course)
     api = NbGraderAPI(CourseDirectory(config=config), config=config)

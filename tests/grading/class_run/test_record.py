@@ -10,7 +10,7 @@ from nbgrader.api import Gradebook
 from deep_learning_cases.errors import FileError, InputError
 from grading.commands import feedback
 from grading.commands.autograde import autograde
-from grading.hooks.course_config import COURSE_ID
+from grading.course_config import COURSE_ID
 from tests.grading.classroom import (
     ASSIGNMENT,
     FULL,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from grading.hooks.course_config import COURSE_ID, course_config
+from grading.course_config import COURSE_ID, course_config
 
 
 @pytest.fixture(autouse=True)
