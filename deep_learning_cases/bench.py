@@ -7,8 +7,6 @@
 or ``python -m deep_learning_cases.bench evidence`` for both with the library's own summary.
 """
 
-import datetime
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +15,7 @@ from typing import Any
 
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
 from deep_learning_cases.ground import command_line, files, machine, out_folder
+from deep_learning_cases.ground.arguments import distinct_sizes, positive, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.measuring import fresh_process, stats, timing
 from deep_learning_cases.measuring.bench_record import (
@@ -27,7 +26,6 @@ from deep_learning_cases.measuring.bench_record import (
     LatencyStats,
     Record,
     check_record,
-    is_number,
     merged_samples,
     problem_of,
     summary_of,
@@ -40,13 +38,13 @@ __all__ = [
     "main",
     "measure",
     "merged_samples",
-    "model_order",
     "run",
     "summarise",
     "summary_of",
 ]
 
 
+MOST = 100_000
 FILE, DATA = "benchmark.json", "data.npz"
 DEFAULT_MODELS = {
     "fp32": {"file": "model_fp32.onnx", "engine": "onnxruntime", "precision": "float32"},
@@ -125,15 +123,17 @@ def measure(
         MeasurementError: a process crashed, hung or answered rubbish, or a file changed meanwhile.
     """
     folder, models = Path(folder), DEFAULT_MODELS if models is None else models
-    sizes = list(batch_sizes)
-    _check_arguments(rounds, warmups, repetitions, sizes, threads, timeout_s, models)
+    rounds, warmups = whole(rounds, "rounds", 1, MOST), whole(warmups, "warmups", 0, MOST)
+    repetitions, threads = whole(repetitions, "repetitions", 1, MOST), whole(threads, "threads", 1, MOST)
+    sizes, timeout_s = distinct_sizes(batch_sizes, MOST), positive(timeout_s, "timeout_s")
+    _check_models(models)
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder: expected the evidence folder; build it first")
     data = files.file_record(folder / DATA)
     facts = {name: files.file_record(folder / model["file"]) for name, model in models.items()}
     environment = machine.environment()
     environment["thread_settings"] = dict.fromkeys(machine.THREAD_VARIABLES, str(threads))
-    order = model_order(list(models), rounds)
+    order = fresh_process.alternating(list(models), rounds)
     runs: list[Record] = []
     with progress_steps(progress, rounds * len(models)) as step:
         for round_number, position, name in _turns(order):
@@ -156,7 +156,7 @@ def measure(
         _refuse_change(folder, fact)
     return {
         "schema": SCHEMA,
-        "created_at": _utc_now(),
+        "created_at": machine.utc_now(),
         "boundary": BOUNDARY,
         "unit": UNIT,
         "protocol": {
@@ -178,11 +178,6 @@ def measure(
         "runs": runs,
         "summary": {},
     }
-
-
-def model_order(names: Sequence[str], rounds: int) -> list[list[str]]:
-    """Who is measured when: as given in odd rounds, reversed in even ones, so that a drift hits nobody always."""
-    return [list(names) if number % 2 else list(reversed(names)) for number in range(1, rounds + 1)]
 
 
 def summarise(folder: str | Path, latency_stats: LatencyStats) -> Record:
@@ -224,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _one_run(job: Record, timeout_s: float, launch: Callable[[Record, float], Record]) -> Record:
-    before: Record = {"started_at": _utc_now(), "load_average": machine.load_average()}
+    before: Record = {"started_at": machine.utc_now(), "load_average": machine.load_average()}
     answer = launch(job, timeout_s)
     problem = problem_of(answer, job)
     if problem:
@@ -233,23 +228,7 @@ def _one_run(job: Record, timeout_s: float, launch: Callable[[Record, float], Re
     return {"pid": answer["pid"]} | before | {key: answer[key] for key in kept}
 
 
-def _check_arguments(
-    rounds: object,
-    warmups: object,
-    repetitions: object,
-    sizes: list[Any],
-    threads: object,
-    timeout_s: object,
-    models: Mapping[str, Mapping[str, str]],
-) -> None:
-    counts = [("rounds", rounds, 1), ("warmups", warmups, 0), ("repetitions", repetitions, 1), ("threads", threads, 1)]
-    for name, value, least in [*counts, *(("a batch size", size, 1) for size in sizes)]:
-        if type(value) is not int or not least <= value <= 100_000:
-            raise InputError(f"{name} is {value!r}: expected a whole number from {least} to 100000; change it")
-    if not sizes or len(set(sizes)) != len(sizes):
-        raise InputError(f"batch_sizes is {sizes!r}: expected at least one, none twice; change it")
-    if not is_number(timeout_s, math.ulp(0.0)):
-        raise InputError(f"timeout_s is {timeout_s!r}: expected seconds greater than 0; change it")
+def _check_models(models: Mapping[str, Mapping[str, str]]) -> None:
     if not models:
         raise InputError("models is empty: expected at least one; name a file, an engine and a precision for each")
     for name, model in models.items():
@@ -277,10 +256,6 @@ def _turns(order: list[list[str]]) -> Iterator[tuple[int, int, str]]:
     for round_number, names in enumerate(order, 1):
         for position, name in enumerate(names, 1):
             yield round_number, position, name
-
-
-def _utc_now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 if __name__ == "__main__":

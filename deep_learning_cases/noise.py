@@ -11,6 +11,7 @@ from typing import Any
 
 from deep_learning_cases import bench
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.ground.progress import Progress
 from deep_learning_cases.measuring import stats
 
@@ -36,9 +37,7 @@ def measure(
     ...).  20 trials of 3 rounds are 120 processes, half a minute or so.  Returns what
     :func:`reading` says of it, and raises as ``bench.measure`` does.
     """
-    for name, value in (("trials", trials), ("rounds", rounds)):
-        if type(value) is not int or not 1 <= value <= 1000:
-            raise InputError(f"{name} is {value!r}: expected a whole number from 1 to 1000; change it")
+    trials, rounds = whole(trials, "trials", 1, 1000), whole(rounds, "rounds", 1, 1000)
     models = settings.pop("models", bench.DEFAULT_MODELS)
     if model not in models:
         raise InputError(f"there is no model {model!r}: expected one of {', '.join(models)}; choose one of them")
@@ -64,6 +63,7 @@ def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> di
     measured.
     """
     first, second = record["models"]
+    rounds = whole(rounds, "rounds", 1, len(record["protocol"]["order"]))
     return {
         "file": record["models"][first]["file"],
         "trials": len(record["protocol"]["order"]) // rounds,

@@ -20,6 +20,7 @@ __all__ = [
     "MAX_JSON_BYTES",
     "file_record",
     "json_bytes",
+    "open_regular",
     "parse_json",
     "read_bytes",
     "read_json",
@@ -51,7 +52,7 @@ def sha256_file(path: str | Path) -> str:
     import hashlib
 
     try:
-        with _open_regular(path) as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -66,7 +67,7 @@ def file_record(path: str | Path) -> dict[str, Any]:
 def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
     """The whole file; FileError if unreadable, EvidenceError if larger than ``max_bytes``."""
     try:
-        with _open_regular(path) as stream:
+        with open_regular(path) as stream:
             content = stream.read() if max_bytes is None else stream.read(max_bytes + 1)
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -164,15 +165,19 @@ def scratch_folder() -> Iterator[Path]:
         ) from error
 
 
-def _open_regular(path: str | Path) -> BufferedReader:
-    """Open for reading; OSError for a folder, pipe or device.  A named pipe would otherwise be waited on for ever."""
-    stream = open(  # noqa: SIM115 - the caller closes it
-        path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-    )
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
+def open_regular(path: str | Path, *, links: bool = True) -> BufferedReader:
+    """Open for reading; OSError for a folder, pipe or device, and for a symbolic link without ``links``.
+
+    A named pipe would otherwise be waited on for ever, and a link read that somebody handed in.
+    """
+    if not links and Path(path).is_symlink():
+        raise OSError(errno.ELOOP, "a symbolic link", str(path))
+    names = ("O_NONBLOCK", "O_BINARY") if links else ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW")
+    handle = os.open(path, sum(getattr(os, name, 0) for name in names))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return stream
+    return open(handle, "rb")
 
 
 def _unreadable(path: str | Path, error: OSError) -> FileError:

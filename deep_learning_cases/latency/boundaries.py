@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import distinct_sizes, positive, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.latency import engine as latency_engine
@@ -60,6 +60,7 @@ def preprocessing(
 
     Returns ``boundary`` in words, ``image`` (what was decoded) and ``results`` as in the record.
     """
+    batches = distinct_sizes(batches)
     pool = [images.photo(width, image_format, seed + number) for number in range(POOL)]
     results: dict[int, Row] = {}
     with (
@@ -110,8 +111,8 @@ def series(
     At least one call is a warm-up, and two where there is time: the first alone may be a hundred times too slow to
     judge by.
     """
-    if seconds is not None and not 0 < seconds < float("inf"):
-        raise InputError(f"seconds is {seconds!r}: expected a number above 0, or None; change it")
+    warmups, trials = whole(warmups, "warmups", 0), whole(trials, "trials")
+    seconds = None if seconds is None else positive(seconds, "seconds")
     warm_us: list[float] = []
     while len(warm_us) < min(max(1, warmups), 2) and (seconds is None or sum(warm_us) < 5e5 * seconds):
         warm_us += timing.time_calls(call, inputs[:1], 0, 1, clock, synchronize).samples_us

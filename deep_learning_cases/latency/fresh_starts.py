@@ -12,6 +12,7 @@ from typing import Any
 
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.ground.arguments import distinct_sizes, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.latency.case import MAX_BATCH
@@ -55,8 +56,9 @@ def cold(
     ``import_ms``, ``load_ms``, ``first_call_ms``, ``total_ms``, ``second_call_ms``}]}}.  Raises as
     :func:`fresh_process.run_fresh`, and InputError for an engine that is not one of the names.
     """
+    batches = distinct_sizes(batches, MAX_BATCH)
     found: dict[int, list[Row]] = {size: [] for size in batches}
-    turns = [size for number in range(starts) for size in (batches if number % 2 == 0 else [*reversed(batches)])]
+    turns = [size for order in fresh_process.alternating(batches, whole(starts, "starts")) for size in order]
     with (
         latency_engine.model_file(engine, model, seed) as (path, _),
         progress_steps(progress, len(turns)) as step,
@@ -95,7 +97,7 @@ def memory(
     peak before the model was loaded), ``source``, ``reason`` (why it does not fit)}} and ``largest_batch``
     (:func:`largest_batch`; None without a limit).
     """
-    _check_limit(limit_bytes)
+    batches, limit_bytes = distinct_sizes(batches, MAX_BATCH), _checked_limit(limit_bytes)
     with (
         latency_engine.model_file(engine, model, seed) as (path, _),
         progress_steps(progress, len(batches)) as step,
@@ -186,14 +188,14 @@ def _fresh(
     return fresh_process.run_fresh(job, timeout_s, (sys.executable or "python", *_COMMAND))
 
 
-def _check_limit(limit_bytes: Any) -> None:
-    if limit_bytes is None:
-        return
-    if type(limit_bytes) is not int or limit_bytes < 1:
-        raise InputError(f"limit_bytes is {limit_bytes!r}: expected a whole number of bytes above 0; change it")
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is None:
+        return None
+    limit_bytes = whole(limit, "limit_bytes")
     here = [known for known in (machine.memory_limit_bytes(), machine.memory_total_bytes()) if known]
     if here and limit_bytes > min(here):
         raise InputError(
             f"the memory limit is {limit_bytes / 1e6:.0f} MB: expected at most the {min(here) / 1e6:.0f} MB"
             " there are; lower it"
         )
+    return limit_bytes

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from deep_learning_cases.errors import MeasurementError
+from deep_learning_cases.ground.arguments import distinct_sizes, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.latency import record
@@ -51,6 +52,7 @@ def measure_service(
     itself measured, in milliseconds) and ``results`` as in the record of :func:`cases.latency_case`.  MeasurementError
     where a request got no answer, or where a batch was not what was sent.
     """
+    batches, warmups, trials = distinct_sizes(batches), whole(warmups, "warmups", 0), whole(trials, "trials")
     bodies = make_bodies(width, image_format, seed, 8)
     results: dict[int, dict[str, Any]] = {}
     parts: dict[str, dict[str, float]] = {}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.errors import DeepLearningCasesError, one_line
 from deep_learning_cases.ground import machine
 from deep_learning_cases.latency import engine
 from deep_learning_cases.measuring import trial
@@ -95,7 +95,7 @@ def _too_much(load: Callable[[], Any], batch_size: int, seed: int, limit_bytes: 
     except Exception as error:
         if not _out_of_memory(error):
             raise
-        return f"an allocation failed ({' '.join(str(error).split())[:160] or type(error).__name__})"
+        return f"an allocation failed ({one_line(error)})"
     peak_bytes, _ = machine.peak_rss()
     return f"the peak of {peak_bytes / 1e6:.1f} MB is over the limit" if peak_bytes > limit_bytes else None
 

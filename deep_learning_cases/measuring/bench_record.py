@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.ground.arguments import is_number, number
 
 __all__ = [
-    "BOUNDARY", "INPUT", "SCHEMA", "SUMMARY_FIELDS", "UNIT", "check_record", "is_number", "merged_samples",
+    "BOUNDARY", "INPUT", "SCHEMA", "SUMMARY_FIELDS", "UNIT", "check_record", "merged_samples",
     "problem_of", "summary_of",
 ]  # fmt: skip
 
@@ -55,7 +55,7 @@ def summary_of(record: Record, latency_stats: LatencyStats) -> Record:
 def problem_of(answer: Record, job: Record) -> str | None:
     """What is wrong with a process's answer, None if nothing is."""
     for key in ("pid", "peak_rss_bytes"):
-        if type(answer.get(key)) is not int or answer[key] < 1:
+        if not isinstance(answer.get(key), int) or not is_number(answer[key], 1):
             return f"{key} {str(answer.get(key))[:40]!r}: expected a positive whole number"
     for key, least in (("cold_start_us", math.ulp(0.0)), ("loop_overhead_us", 0.0)):
         if not is_number(answer.get(key), least):
@@ -97,27 +97,15 @@ def _four_numbers(answer: object, where: str) -> Record:
     numbers: Record = {}
     for field in SUMMARY_FIELDS:
         value = answer.get(field)
-        number = _as_float(value)
-        if not 0 < number < math.inf or (field == "n" and number != int(number)):
+        found = number(value)
+        if not 0 < found < math.inf or (field == "n" and found != int(found)):
             raise InputError(
                 f"latency_stats gave {field} = {str(value)[:40]} for {where}: expected a finite number greater than 0;"
                 " compute it from samples_us and batch_size"
             )
-        numbers[field] = int(number) if field == "n" else number
+        numbers[field] = int(found) if field == "n" else found
     return numbers
-
-
-def _as_float(value: object) -> float:
-    """A Python or NumPy number as a float, NaN for everything else."""
-    try:
-        return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:
-        return math.inf
 
 
 def _round_of(run: Record) -> int:
     return int(run["round"])
-
-
-def is_number(value: object, least: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= least

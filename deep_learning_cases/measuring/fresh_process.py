@@ -11,18 +11,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import deep_learning_cases
 from deep_learning_cases import errors
-from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, MeasurementError
+from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, MeasurementError, one_line
 from deep_learning_cases.ground import files, machine
+from deep_learning_cases.ground.arguments import positive, whole
 
-__all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "child_environment", "run_fresh"]
+__all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "alternating", "child_environment", "run_fresh"]
 
 # -P keeps a numpy.py in the current folder from being imported instead of the real one.
 COMMAND = ("-P", "-c", "from deep_learning_cases.measuring.trial import main; main()")
 """Arguments for the interpreter; ``-m`` would load runpy into the memory that is measured."""
+
+Name = TypeVar("Name")
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
@@ -44,6 +47,7 @@ def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | No
         MeasurementError: the process could not start, crashed, took longer than ``timeout_s``, or answered with
             anything but one JSON object of at most :data:`MAX_ANSWER_BYTES`.
     """
+    timeout_s = positive(timeout_s, "timeout_s")
     if command is None:
         command = (sys.executable or "python", *COMMAND)
     process: subprocess.Popen[bytes] | None = None
@@ -56,6 +60,11 @@ def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | No
             with _interrupt_held():
                 _end(process)
     return _understood(answer, complaint, process.returncode)
+
+
+def alternating(names: Sequence[Name], rounds: int) -> list[list[Name]]:
+    """Who is measured when: as given in odd rounds, reversed in even ones, so that a drift hits nobody always."""
+    return [list(names) if number % 2 else list(reversed(names)) for number in range(1, whole(rounds, "rounds") + 1)]
 
 
 def child_environment(threads: int) -> dict[str, str]:
@@ -195,5 +204,5 @@ def _understood(answer: bytes, complaint: bytes, code: int) -> dict[str, Any]:
 
 def _last_line(complaint: bytes) -> str:
     lines = complaint.decode("utf-8", "replace").split("\n")
-    last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
-    return f" ({last[:200]})" if last else ""
+    last = next((one_line(line, 200) for line in reversed(lines) if line.strip()), "")
+    return f" ({last})" if last else ""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, InputError, ModelError
+from deep_learning_cases.errors import EvidenceError, InputError, ModelError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import conv, data
 
@@ -155,7 +155,7 @@ def _fault(content: bytes) -> str | None:
     try:
         model = onnx.load_model_from_string(content)
     except Exception as error:  # protobuf's own class, which onnx does not re-export
-        return f"is not an ONNX model ({_one_line(error)}): expected one in ONNX format"
+        return f"is not an ONNX model ({one_line(error)}): expected one in ONNX format"
     if not model.graph.node:
         return "is not an ONNX model (it has no nodes): expected one in ONNX format"
     fault = _forbidden(model) or _interface(model)
@@ -169,7 +169,7 @@ def _fault(content: bytes) -> str | None:
         onnx.checker.check_model(model)
         inferred = onnx.shape_inference.infer_shapes(for_one, check_type=True, strict_mode=True, data_prop=True)
     except Exception as error:  # several unrelated classes
-        return f"is not a valid ONNX model ({_one_line(error)}): expected nodes and shapes that fit together"
+        return f"is not a valid ONNX model ({one_line(error)}): expected nodes and shapes that fit together"
     return _huge(inferred)
 
 
@@ -255,7 +255,3 @@ def _huge(model: Any) -> str | None:
         if elements > MAX_TENSOR_ELEMENTS:
             return f"needs {elements} numbers for {name[:60]!r}: expected at most {MAX_TENSOR_ELEMENTS} an image"
     return None
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -16,12 +16,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import whole
 
 __all__ = [
     "WEIGHT_SHAPES",
     "Network",
     "Workspace",
-    "avg_pool2d",
     "check_weights",
     "conv2d",
     "dense",
@@ -115,16 +115,6 @@ def max_pool2d(x: Array, kernel: Pair, stride: Pair | None = None, padding: Pair
     return y
 
 
-def avg_pool2d(x: Array, kernel: Pair, stride: Pair | None = None, padding: Pair = 0) -> Array:
-    """The mean of each window of ``x`` (n, c, h, w), padded zeros counted in; otherwise as :func:`max_pool2d`."""
-    slices, size = _pool_slices(x, kernel, stride, padding, 0.0)
-    y = slices[0].copy()
-    for values in slices[1:]:
-        y += values
-    y /= size
-    return y
-
-
 def dense(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """``x @ weight.T + bias``: (n, inputs), (outputs, inputs) and (outputs,) give (n, outputs).
 
@@ -170,7 +160,7 @@ class Network:
         for layer in ("conv1", "conv2"):
             x = conv2d(x, w[f"{layer}_weight"], w[f"{layer}_bias"], padding=1, workspace=self._workspace)
             x = max_pool2d(relu(x), 2)
-        x = relu(dense(x.reshape(len(x), -1), w["dense1_weight"], w["dense1_bias"]))
+        x = relu(dense(x.reshape(len(x), w["dense1_weight"].shape[1]), w["dense1_weight"], w["dense1_bias"]))
         return dense(x, w["dense2_weight"], w["dense2_bias"])
 
 
@@ -250,7 +240,7 @@ def _check_array(name: str, array: Array, rank: int, dtype: np.dtype[Any] | None
 
 
 def _check_channels(x: Array, weight: Array, bias: Array | None, groups: int) -> None:
-    if not _whole(groups) or groups < 1 or len(weight) % groups:
+    if len(weight) % whole(groups, "groups"):
         raise InputError(f"groups is {groups!r}: expected a whole number that divides {len(weight)} filters; change it")
     if x.shape[1] != weight.shape[1] * groups:
         raise InputError(
@@ -271,10 +261,6 @@ def _check_bias(bias: Array, weight: Array) -> None:
 
 def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
     pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    if len(pair) != 2 or not all(_whole(number) and number >= least for number in pair):
+    if len(pair) != 2:
         raise InputError(f"{name} is {value!r}: expected a whole number of at least {least}, or two; change it")
-    return int(pair[0]), int(pair[1])
-
-
-def _whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+    return whole(pair[0], name, least), whole(pair[1], name, least)

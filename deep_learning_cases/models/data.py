@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.errors import EvidenceError, one_line
 from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import whole
 
 __all__ = [
     "CALIBRATION_IMAGES",
@@ -65,10 +66,9 @@ class Dataset:
     test: Split
 
 
-def check_seed(seed: object) -> None:
-    """InputError unless ``seed`` is a whole number from 0 to 2**32 - 1, which every generator used here takes."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise InputError(f"the seed is {seed!r}: expected a whole number from 0 to 4294967295; choose another")
+def check_seed(seed: object) -> int:
+    """``seed`` as an int; InputError unless it is one from 0 to 2**32 - 1, which every generator used here takes."""
+    return whole(seed, "the seed", 0, 2**32 - 1)
 
 
 def load_digits(seed: int = 1729) -> Dataset:
@@ -81,7 +81,7 @@ def load_digits(seed: int = 1729) -> Dataset:
     """
     from sklearn.datasets import load_digits as sklearn_digits
 
-    check_seed(seed)
+    seed = check_seed(seed)
     source = sklearn_digits()
     images = source.images.astype(np.uint8).reshape(-1, *IMAGE_SHAPE)
     labels = source.target.astype(np.uint8)
@@ -144,7 +144,7 @@ def read_archive(path: str | Path, max_bytes: int = MAX_ARCHIVE_BYTES) -> dict[s
         raise EvidenceError(f"{path}: {error}; make it again") from error
     except Exception as error:  # a dozen classes: zipfile, zlib, NumPy's header parser and the tokenizer under it
         raise EvidenceError(
-            f"{path} is not a readable .npz archive ({_one_line(error)}): expected plain arrays; make it again"
+            f"{path} is not a readable .npz archive ({one_line(error)}): expected plain arrays; make it again"
         ) from error
 
 
@@ -241,7 +241,3 @@ def _split(path: str | Path, split: str, images: NDArray[np.generic], labels: ND
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError
+from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError, one_line
 from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import whole
 
 __all__ = ["ENGINES", "Engine", "NumPyEngine", "OnnxRuntimeEngine", "PyTorchEngine", "open_engine"]
 
@@ -45,8 +46,7 @@ def open_engine(path: str | Path, engine: str = "onnxruntime", threads: int = 1,
     """
     if engine not in ENGINES:
         raise InputError(f"there is no engine {engine!r}: expected one of {', '.join(ENGINES)}; choose one of them")
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads is {threads!r}: expected a whole number of at least 1; change it")
+    threads = whole(threads, "threads", 1, 1024)
     if device not in ("cpu", "cuda") or (device == "cuda" and engine != "pytorch"):
         raise InputError(f"the device of {engine} is {device!r}: expected 'cpu', or 'cuda' for pytorch; change it")
     opened: Engine
@@ -65,6 +65,7 @@ class OnnxRuntimeEngine:
         self._threads = threads
 
     def load(self, path: str | Path) -> None:
+        """See :meth:`Engine.load`."""
         content = _model_bytes(path)
         ort = _import("onnxruntime", "onnxruntime")
         options = ort.SessionOptions()
@@ -77,17 +78,19 @@ class OnnxRuntimeEngine:
             self._session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # a dozen classes of the extension module, one for each status code
             raise ModelError(
-                f"{path} is not a model that ONNX Runtime can load ({_one_line(error)}): expected an ONNX classifier; "
+                f"{path} is not a model that ONNX Runtime can load ({one_line(error)}): expected an ONNX classifier; "
                 "build the models again"
             ) from error
         self._input, self._outputs = self._names(path)
         self._version = str(ort.__version__)
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See :meth:`Engine.run`."""
         logits: NDArray[np.float32] = self._session.run(self._outputs, {self._input: batch})[0]
         return logits
 
     def describe(self) -> dict[str, Any]:
+        """See :meth:`Engine.describe`."""
         return {
             "name": "onnxruntime",
             "version": self._version,
@@ -126,14 +129,17 @@ class NumPyEngine:
         self._threads = threads
 
     def load(self, path: str | Path) -> None:
+        """See :meth:`Engine.load`."""
         from deep_learning_cases.models import artefacts, numpy_network
 
         self._network = numpy_network.PlannedNetwork(artefacts.read_weights(path))
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See :meth:`Engine.run`."""
         return self._network(batch)
 
     def describe(self) -> dict[str, Any]:
+        """See :meth:`Engine.describe`."""
         asked = {name: os.environ[name] for name in _BLAS_THREADS if name in os.environ}
         return {"name": "numpy", "version": np.__version__, "threads": self._threads, "blas_threads": asked}
 
@@ -152,6 +158,7 @@ class PyTorchEngine:
         self._threads, self._device = threads, device
 
     def load(self, path: str | Path) -> None:
+        """See :meth:`Engine.load`."""
         from deep_learning_cases.models import artefacts, network
 
         weights = artefacts.read_weights(path)
@@ -162,11 +169,13 @@ class PyTorchEngine:
         self._model = network.from_weights(weights).to(self._device)
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See :meth:`Engine.run`."""
         with self._torch.inference_mode():
             logits: NDArray[np.float32] = self._model(self._torch.from_numpy(batch).to(self._device)).cpu().numpy()
         return logits
 
     def describe(self) -> dict[str, Any]:
+        """See :meth:`Engine.describe`."""
         version = str(self._torch.__version__)
         return {"name": "pytorch", "version": version, "threads": self._threads, "device": self._device, "mode": "eval"}
 
@@ -195,7 +204,3 @@ def _import(module: str, package: str) -> Any:
         raise MissingDependencyError(
             f"{package} is not installed: this engine needs it; install it with: pip install {package}"
         ) from error
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -87,6 +87,7 @@ class Evidence:
         return Digest.known(files.sha256_bytes(self.contents[name]), name)
 
     def size(self, name: str) -> Any:
+        """Bytes of a file of the folder; a rule that accepts none where it cannot be read."""
         return len(self.contents[name]) if name in self.contents else self._unknown(name)
 
     def record(self, name: str) -> dict[str, Any]:

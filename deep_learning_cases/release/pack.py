@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deep_learning_cases import __version__
-from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.errors import EvidenceError, FileError, one_line
 from deep_learning_cases.ground import archive, files
-from deep_learning_cases.ground.expectation import compare, look, one_line
+from deep_learning_cases.ground.expectation import compare, look
 from deep_learning_cases.ground.handed_in import Finding, parse, read_regular
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import MODELS

@@ -4,15 +4,14 @@ The pairs matter: 500 images fix an accuracy only to within a point or two, but 
 them, so the few images on which just one is right fix the difference much better.
 """
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError, MeasurementError, ModelError
-from deep_learning_cases.ground import files, out_folder, schemas
+from deep_learning_cases.errors import InputError, MeasurementError, ModelError, one_line
+from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.measuring.paired import CONFIDENCE, METHOD, paired_interval
 from deep_learning_cases.models import artefacts, data, engines
 
@@ -56,7 +55,7 @@ def recompute(folder: str | Path) -> dict[str, Any]:
             raise MeasurementError(f"{path} changed while it was read: expected it to rest; run the regression again")
     return {
         "schema": SCHEMA,
-        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created_at": machine.utc_now(),
         "data": before["data"],
         "models": {"fp32": before["fp32"], "int8": before["int8"]},
         "split": "test",
@@ -127,8 +126,7 @@ def _run(engine: engines.Engine, images: NDArray[np.float32], path: Path) -> NDA
     try:
         logits = engine.run(images)
     except Exception as error:  # the runtime's own classes, one for each status code
-        reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{path} fails on the test images ({reason}): build the models again") from error
+        raise ModelError(f"{path} fails on the test images ({one_line(error)}): build the models again") from error
     if logits.shape != (len(images), data.CLASSES) or not np.isfinite(logits).all():
         raise ModelError(
             f"{path} gives logits of shape {logits.shape}, finite: {bool(np.isfinite(logits).all())}: expected finite "

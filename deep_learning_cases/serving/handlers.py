@@ -48,10 +48,12 @@ class Page(web.RequestHandler):
     """What all pages share: bodies are dropped as they come, failures are JSON, the answers are counted."""
 
     def initialize(self, predictor: Predictor) -> None:
+        """Tornado's constructor: what the page answers from."""
         self.predictor = predictor
         self._dropped = 0
 
     def prepare(self) -> None:
+        """Before the body: one that is announced as far too large is not waited for."""
         announced = self.request.headers.get("Content-Length", "0")
         if announced.isdecimal() and int(announced) > DRAINED_BODIES * self.predictor.limits.body_bytes:
             self.set_header("Connection", "close")
@@ -65,9 +67,11 @@ class Page(web.RequestHandler):
             self.refuse(self.too_large())
 
     def too_large(self) -> Refusal:
+        """The refusal of a body above the cap."""
         return Refusal(413, f"the body is too large: expected at most {self.predictor.limits.body_bytes} bytes")
 
     def refuse(self, refusal: Refusal) -> None:
+        """Answer with a refusal, unless something was answered already."""
         if self._finished:
             return
         self.set_status(refusal.status, None if refusal.status in responses else "Client Closed Request")
@@ -76,6 +80,7 @@ class Page(web.RequestHandler):
         self.finish_json({"error": refusal.message})
 
     def finish_json(self, value: dict[str, Any]) -> None:
+        """Answer with one JSON object on one line."""
         self.set_header("Content-Type", "application/json; charset=utf-8")
         if self.predictor.stopping:
             self.set_header("Connection", "close")
@@ -93,13 +98,17 @@ class Page(web.RequestHandler):
     METHOD = "GET"
 
     def on_finish(self) -> None:
+        """Count the answer."""
         self.predictor.metrics.answered(self.get_status())
 
     def set_default_headers(self) -> None:
+        """No cache may keep an answer."""
         self.set_header("Cache-Control", "no-store")
 
 
 class Missing(Page):
+    """Every path that is no page: 404, whatever the method."""
+
     def _absent(self) -> None:
         raise web.HTTPError(404)
 
@@ -108,21 +117,30 @@ class Missing(Page):
 
 
 class Health(Page):
+    """``/healthz``: whether the service takes requests."""
+
     def get(self) -> None:
+        """200, or 503 while it stops."""
         self.set_status(503 if self.predictor.stopping else 200)
         self.finish_json({"status": "stopping" if self.predictor.stopping else "ok"})
 
 
 class MetricsPage(Page):
+    """``/metrics``: what Prometheus reads."""
+
     def get(self) -> None:
+        """The counters and gauges as text."""
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(self.predictor.metrics.text(self.predictor.gauges()))
 
 
 class Predict(Page):
+    """``/predict``: one image in, one prediction out."""
+
     METHOD = "POST"
 
     def initialize(self, predictor: Predictor, open_requests: "OpenRequests") -> None:  # type: ignore[override]
+        """As of every page, and the clock of the body starts."""
         super().initialize(predictor)
         self._open = open_requests
         self._open.requests.add(self)
@@ -146,6 +164,7 @@ class Predict(Page):
             self._bytes += len(chunk)
 
     async def post(self) -> None:
+        """The body is whole: admit it, wait for its prediction, answer."""
         self._timer.cancel()
         try:
             if self._refusal is not None:
@@ -162,15 +181,18 @@ class Predict(Page):
 
     @property
     def admitted(self) -> bool:
+        """Whether it has a place in the queue or in a batch."""
         return self._prediction is not None
 
     def on_connection_close(self) -> None:
+        """The client went away: its place is given back."""
         super().on_connection_close()
         self._done()
         if self._prediction is not None:
             self._prediction.leave()
 
     def on_finish(self) -> None:
+        """Counted, and no longer open."""
         super().on_finish()
         self._done()
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError, MissingDependencyError
+from deep_learning_cases.errors import InputError, MissingDependencyError, one_line
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.models.data import IMAGE_SHAPE
 
 __all__ = ["FORMATS", "MAX_PIXELS", "decode", "import_pillow", "photo", "to_input"]
@@ -53,9 +54,9 @@ def decode(content: bytes, max_pixels: int = MAX_PIXELS) -> Any:
     except InputError:
         raise
     except Exception as error:  # a damaged file raises one of a dozen classes, SyntaxError and struct.error among them
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise InputError(
-            f"{len(content)} bytes are not an image that can be decoded ({reason}): expected a whole PNG or JPEG"
+            f"{len(content)} bytes are not an image that can be decoded ({one_line(error)}): expected a whole PNG or"
+            " JPEG"
         ) from error
     return image
 
@@ -76,8 +77,7 @@ def photo(width: int, format: str, seed: int) -> bytes:  # noqa: A002 - what Pil
     Flat colour would compress to nothing and pure noise to nothing less than itself; both decode unlike a photograph.
     InputError for a width outside 8 to 4000 or another format.
     """
-    if isinstance(width, bool) or not isinstance(width, int) or not 8 <= width <= 4000:
-        raise InputError(f"the image width is {width!r}: expected a whole number from 8 to 4000 pixels; change it")
+    width, seed = whole(width, "the image width in pixels", 8, 4000), whole(seed, "the seed", 0)
     if format not in FORMATS:
         raise InputError(f"the image format is {format!r}: expected one of {', '.join(FORMATS)}; choose one of them")
     pillow = import_pillow()

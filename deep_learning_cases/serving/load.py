@@ -61,6 +61,7 @@ class LoadInterrupted(KeyboardInterrupt):
 
 def make_bodies(width: int = 64, image_format: str = "png", seed: int = 0, count: int = DISTINCT) -> list[bytes]:
     """Encoded images to send, see :func:`images.photo`."""
+    seed, count = whole(seed, "seed", 0), whole(count, "count")
     return [images.photo(width, image_format, seed + number) for number in range(count)]
 
 
@@ -88,11 +89,9 @@ def send(
     requests = [where.request(body) for body in bodies]
     if not requests or (starts_s is None and concurrency is None):
         raise InputError("there is nothing to send: expected images, and a rate or a concurrency; give them")
-    if concurrency is not None and whole(concurrency, "concurrency") > MAX_CONCURRENCY:
-        raise InputError(f"concurrency is {concurrency}: expected at most {MAX_CONCURRENCY}; change it")
-    positive(timeout_s, "timeout (seconds)")
-    if not 0 < positive(seconds, "seconds") <= MAX_SECONDS:
-        raise InputError(f"seconds is {seconds:g}: expected at most {MAX_SECONDS:g}; make several runs")
+    concurrency = None if concurrency is None else whole(concurrency, "concurrency", 1, MAX_CONCURRENCY)
+    timeout_s = positive(timeout_s, "timeout (seconds)")
+    seconds = positive(seconds, "seconds", most=MAX_SECONDS)
     runs: list[Run] = []
     enabled = gc.isenabled()
     gc.collect()

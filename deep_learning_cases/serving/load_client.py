@@ -30,6 +30,7 @@ class Target:
     path: str
 
     def request(self, body: bytes) -> bytes:
+        """The bytes of one POST of ``body``."""
         head = (
             f"POST {self.path} HTTP/1.1\r\nHost: {self.host}\r\n"
             f"Content-Type: application/octet-stream\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -183,6 +184,7 @@ class Client:
         return reply
 
     def close(self) -> None:
+        """Drop all connections."""
         for connection in self._all:
             connection.abort()
 

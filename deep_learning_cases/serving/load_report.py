@@ -5,7 +5,6 @@ about the answered requests (status 200); how many were not answered stands besi
 whom it would serve late has fine percentiles.
 """
 
-import datetime
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -72,7 +71,7 @@ def record(fates: Sequence[Fate], settings: dict[str, Any], interrupted: bool = 
             runs.setdefault(str(fate.batch_size), []).append(fate.server_ms["run"])
     return {
         "schema": SCHEMA,
-        "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "created_at": machine.utc_now(),
         "settings": settings,
         "environment": machine.environment(),
         "summary": summary(fates, interrupted),

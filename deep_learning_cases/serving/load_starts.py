@@ -21,8 +21,7 @@ def intended_starts_s(arrivals: str, rate_per_s: float | None, seconds: float, s
     A file holds one start per line, in seconds and in order; blank lines and what follows a ``#`` are skipped.  Starts
     at or after ``seconds`` are dropped.  InputError for nonsense, FileError for an unreadable file.
     """
-    if not 0 < positive(seconds, "seconds") <= MAX_SECONDS:
-        raise InputError(f"seconds is {seconds:g}: expected at most {MAX_SECONDS:g}; make several runs")
+    seconds = positive(seconds, "seconds", most=MAX_SECONDS)
     kind, _, size = arrivals.partition(":")
     if kind not in ("poisson", "constant", "bursts") or (size and kind != "bursts"):
         times = _recorded(arrivals)

@@ -29,6 +29,7 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
     assert [name for name in names if name.endswith((".pyc", ".ipynb"))] == []
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "deep_learning_cases").rglob("*.py")}
     assert modules <= set(names)
+    assert "deep_learning_cases/py.typed" in names, "without it no type checker reads the library's types"
 
 
 def test_no_answer_fixture_or_check_is_in_the_wheel(wheel):

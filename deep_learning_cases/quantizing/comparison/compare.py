@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.measuring import fresh_process
+from deep_learning_cases.models.data import check_seed
 from deep_learning_cases.models.network import compiler_cache
 from deep_learning_cases.quantizing import int8_kernels, runners, torch_eager, variants
 from deep_learning_cases.quantizing.comparison import predictions
 from deep_learning_cases.quantizing.comparison.claims import claims_of
 from deep_learning_cases.quantizing.comparison.plan import Plan
-from deep_learning_cases.quantizing.comparison.record import CAVEATS, SCHEMA, busy, started, utc_now
+from deep_learning_cases.quantizing.comparison.record import CAVEATS, SCHEMA, busy, started
 from deep_learning_cases.quantizing.comparison.summary import memory_of, speed_of, summary_of
 from deep_learning_cases.quantizing.comparison.trial import COMMAND_CODE
 from deep_learning_cases.quantizing.subjects import Subject
@@ -53,7 +54,7 @@ def compare(
     Raises InputError for batches larger than the test set, FileError for a folder that cannot be written,
     MeasurementError for too little memory, a process that crashed or hung, or another backend than the one asked for.
     """
-    plan = Plan() if plan is None else plan
+    plan, seed = Plan() if plan is None else plan, check_seed(seed)
     folder = Path(out)
     _check_room(subject, plan)
     with out_folder.made(folder / MODELS), compiler_cache():
@@ -97,7 +98,7 @@ def _write(folder: Path, record: dict[str, Any]) -> None:
     record["memory"] = memory_of(record["runs"])
     record["claims"] = claims_of(record["configs"], record["speed"])
     record["caveats"] = [*CAVEATS, *busy(record["runs"], record["methodology"]["threads"])]
-    record["created_at"] = utc_now()
+    record["created_at"] = machine.utc_now()
     schemas.validate(record, "quantization", FILE)
     files.write_json(folder / FILE, record)
 
@@ -193,7 +194,7 @@ def _measure(
                 "pin": plan.pin,
             }
             start = {"round": number, "position": position, "config": name, "threads": threads}
-            before = {"started_at": utc_now(), "load_average": machine.load_average()}
+            before = {"started_at": machine.utc_now(), "load_average": machine.load_average()}
             answer = launch(job, plan.timeout_s)
             _check_answer(answer, job)
             record["runs"].append(start | before | answer)

@@ -21,6 +21,7 @@ def style() -> str:
 
 
 def title(facts: Facts) -> str:
+    """The headline: what was decided."""
     answer = {"release": "released", "reject": "rejected"}.get(look(facts.decided, "decision"), "not decided yet")
     return f"The smaller model: {answer}"
 

@@ -56,7 +56,7 @@ def test_a_planted_import_from_below_is_found(tmp_path):
     clean = lint(tmp_path)
     assert clean.returncode == 0, clean.stdout
     errors = tmp_path / "deep_learning_cases" / "errors.py"
-    errors.write_text(errors.read_text() + "\nfrom deep_learning_cases import files\n")
+    errors.write_text(errors.read_text() + "\nfrom deep_learning_cases.ground import files\n")
     planted = lint(tmp_path)
     assert planted.returncode == 1
     assert "deep_learning_cases.errors is not allowed to import deep_learning_cases.ground" in planted.stdout

@@ -22,7 +22,7 @@ def digits():
 
 def test_the_network_has_the_documented_size_and_shapes():
     model = network.make()
-    assert sum(parameter.numel() for parameter in model.parameters()) == network.PARAMETERS == 18_154
+    assert sum(parameter.numel() for parameter in model.parameters()) == 18_154
     assert {name: array.shape for name, array in network.weights(model).items()} == conv.WEIGHT_SHAPES
 
 
