@@ -92,9 +92,10 @@ def _ours(course: Path) -> str:
 
 def _points(course: Path, remark: str) -> str:
     found = {name: score for (_, _, name), (score, _) in grades_of(course).items() if name in ITEMS}
-    if not found or None in found.values():
+    given = [score for score in found.values() if score is not None]
+    if not found or len(given) < len(found):
         return f"no grade{remark}"
-    return f"{sum(found.values()):g} of 7{remark}"
+    return f"{sum(given):g} of 7{remark}"
 
 
 if __name__ == "__main__":

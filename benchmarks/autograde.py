@@ -117,7 +117,7 @@ def measure(scratch: Path, number: int, jobs: int, repeat: int, stock: bool) -> 
             theirs.append(_timed(nbgrader, b))
     grades = grades_of(a)
     different = sorted(set(grades.items()) ^ set(grades_of(b).items())) if stock else None
-    row = {"students": number, "ours_seconds": _median(ours), "cells": len(grades), "runs": repeat}
+    row: dict[str, Any] = {"students": number, "ours_seconds": _median(ours), "cells": len(grades), "runs": repeat}
     if stock:
         row |= {"stock_seconds": _median(theirs), "ratio": _median(theirs) / _median(ours), "different": different}
     return row
@@ -154,7 +154,7 @@ def cell_seconds(scratch: Path, number: int) -> float:
     folders = sorted((scratch / f"course-{number}" / "submitted").glob("*/*"))[:20]
     notebooks = [nbformat.read(path, as_version=4) for folder in folders for path in sorted(folder.glob("*.ipynb"))]
     with open_box(isolation="bubblewrap") as box:
-        started = None
+        started = 0.0
         for notebook in [notebooks[0], *notebooks]:
             cells = [
                 {"id": str(i), "source": c.source, "run": True}

@@ -18,7 +18,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 @pytest.fixture(scope="session")
-def real_evidence(tmp_path_factory) -> Path:
+def real_evidence(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete evidence folder, from data to report.  Read it; never write into it."""
     # Under pytest-xdist every worker has its own base below one shared parent; the first one there builds.
     base = tmp_path_factory.getbasetemp()
@@ -33,7 +33,7 @@ def real_evidence(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def evidence(real_evidence, tmp_path) -> Path:
+def evidence(real_evidence: Path, tmp_path: Path) -> Path:
     """A copy of the real evidence folder that a test may damage."""
     folder = tmp_path / "evidence"
     shutil.copytree(real_evidence, folder)

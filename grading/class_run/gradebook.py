@@ -95,7 +95,7 @@ def one_line(url: str, error: Exception) -> str:
     return f"the gradebook {name} cannot be used ({reason}): expected nbgrader's database; check it with `nbgrader db`"
 
 
-def _connect(url: str, original_init: Any, kind: type) -> dict[str, Any]:
+def _connect(url: str, original_init: Any, kind: Any) -> dict[str, Any]:
     from sqlalchemy import create_engine
     from sqlalchemy.orm import Session, scoped_session, sessionmaker
 

@@ -6,19 +6,22 @@ every automatic item with its message, the notes, flags and mistakes, and the is
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from grading.class_run.records import Job, NotebookResult, Result
 from grading.course import skeleton as skeletons
+from grading.course.skeleton import Cell, Notebook, role_of
 from grading.judging.evidence import FolderJudge
+from grading.judging.flags import Flag
 from grading.judging.items import ItemResult
 from grading.judging.judges import FOLDER_JUDGES, FUNCTION_JUDGES, judged_outside
 from grading.judging.tests_inside import INSIDE, judge_inside
 from grading.judging.verdict_cells import put_message, put_verdict
 from grading.submission.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
 from grading.submission.sanitise import clean_outputs
-from grading.submission.stage import read_file
+from grading.submission.stage import LeftOut, read_file
 from grading.submission.untouched import UNTOUCHED, is_untouched
 
 __all__ = ["RESULT_SCHEMA", "grade_submission"]
@@ -29,19 +32,17 @@ EVIDENCE = "evidence"
 Json = dict[str, Any]
 
 
-def grade_submission(job: Json, box: Any) -> Json:
+def grade_submission(job: Job, box: Any) -> Result:
     """Grade one staged submission in ``box`` (:func:`grading.sandbox.box.open_box`).
 
-    ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.submission.stage`), "work_folder" (the files
-    a notebook finds beside it; the staged folder if absent), "skeletons", "seed", "inputs" (fingerprint of the hidden
-    ones), "left_out", "digest", "only" (notebook names or None)}.  Returns the result described above; a fault of the
-    submission is in the result, never raised.
+    A fault of the submission is in the result, never raised.
     """
     started = time.monotonic()
     evidence = _Evidence(job, box)
-    notebooks, flags = {}, []
+    notebooks: dict[str, NotebookResult] = {}
+    flags: list[Flag] = []
     for name, skeleton in job["skeletons"].items():
-        if job.get("only") is not None and name not in job["only"]:
+        if (only := job.get("only")) is not None and name not in only:
             continue
         notebooks[name], found = _grade_notebook(name, skeleton, job, box, evidence)
         flags += found
@@ -54,18 +55,21 @@ def grade_submission(job: Json, box: Any) -> Json:
         "status": "graded",
         "notebooks": notebooks,
         "left_out": job.get("left_out", []),
-        "flags": flags + evidence.flags,
+        "flags": [flag.record() for flag in flags + evidence.flags],
         "isolation": dict(box.isolation),
         "seconds": round(time.monotonic() - started, 3),
     }
 
 
-def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_Evidence") -> tuple[Json, list[Json]]:
+def _grade_notebook(
+    name: str, skeleton: Notebook, job: Job, box: Any, evidence: "_Evidence"
+) -> tuple[NotebookResult, list[Flag]]:
     path = Path(job["folder"], f"{name}.ipynb")
-    record: Json = {"status": "graded", "notes": [], "items": [], "scores": {}, "stopped": None, "seconds": 0.0}
+    nothing = dict.fromkeys(_automatic(skeleton), 0.0)
+    record = NotebookResult(status="graded", notes=[], items=[], scores=nothing, stopped=None, seconds=0.0)
     content = read_file(path, MAX_NOTEBOOK_BYTES)
     if content is None and (why := _why_not(path, job.get("left_out", []))) is None:
-        return record | {"status": "missing", "scores": dict.fromkeys(_automatic(skeleton), 0.0)}, []
+        return record | {"status": "missing"}, []
     try:
         if content is None:
             raise NotANotebookError(f"{path.name} could not be taken over ({why}): expected a file saved by Jupyter")
@@ -74,23 +78,22 @@ def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_
         notebook, _ = rebuild(skeleton, {"cells": []})
         items = [_zero(cell, str(error)) for cell in _automatic_cells(skeleton)]
         put_verdict(notebook, items, str(error))
-        scores = dict.fromkeys(_automatic(skeleton), 0.0)
-        kept = {"notebook": notebook, "items": [asdict(i) for i in items], "scores": scores, "message": str(error)}
-        return record | {"status": "not_a_notebook"} | kept, []
+        record |= {"status": "not_a_notebook", "notebook": notebook, "message": str(error)}
+        return record | {"items": [item.record() for item in items]}, []
     notebook, record["notes"] = rebuild(skeleton, submitted)
     return _run_and_judge(notebook, skeleton, record, job, box, evidence)
 
 
-def _why_not(path: Path, left_out: list[Json]) -> str | None:
+def _why_not(path: Path, left_out: list[LeftOut]) -> str | None:
     """Why a notebook that was handed in is not there to be read; None if there was none."""
     if path.is_file():
         return f"it has more than {MAX_NOTEBOOK_BYTES} bytes; clear its outputs and hand it in again"
-    return next((str(entry["why"]) for entry in left_out if entry["name"] == path.name), None)
+    return next((entry["why"] for entry in left_out if entry["name"] == path.name), None)
 
 
 def _run_and_judge(
-    notebook: Json, skeleton: Json, record: Json, job: Json, box: Any, evidence: "_Evidence"
-) -> tuple[Json, list[Json]]:
+    notebook: Notebook, skeleton: Notebook, record: NotebookResult, job: Job, box: Any, evidence: "_Evidence"
+) -> tuple[NotebookResult, list[Flag]]:
     wanted = _automatic(skeleton)
     asked = {judge: judge.ask(job["seed"]) for judge in FUNCTION_JUDGES if judge.concerns(wanted)}
     calls = [call for _, questions in asked.values() for call in questions]
@@ -99,26 +102,26 @@ def _run_and_judge(
         run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls).to_dict()
         _put_outputs(notebook, run)
     items: list[ItemResult] = []
-    flags: list[Json] = []
+    flags: list[Flag] = []
     for judge, (questions, _) in asked.items():
         found, remarks = judge.judge(questions, run, _student_source(notebook))
         items += found
-        flags += [_as_dict(flag) for flag in remarks]
+        flags += remarks
     if is_untouched(skeleton, notebook):
         items += [_zero(cell, UNTOUCHED) for cell in _automatic_cells(skeleton) if _from_evidence(cell)]
     else:
         items += evidence.items(wanted)
     known = {item.id for item in items}
     for cell in notebook["cells"]:
-        if skeletons.is_automatic(cell) and cell["metadata"]["nbgrader"]["grade_id"] not in known:
+        if skeletons.is_automatic(cell) and role_of(cell)["grade_id"] not in known:
             items.append(judge_inside(cell, run))
-            if items[-1].points and INSIDE | {"where": ""} not in flags:
-                flags = [*flags, INSIDE | {"where": ""}]
+            if items[-1].points and INSIDE not in flags:
+                flags.append(INSIDE)
     items = [_worth(item, wanted[item.id]) for item in items if item.id in wanted]
     put_verdict(notebook, items, (run["stopped"] or {}).get("message"))
     record |= {
         "notebook": notebook,
-        "items": [asdict(item) for item in items],
+        "items": [item.record() for item in items],
         "scores": {item.id: item.points for item in items},
         "stopped": run["stopped"],
         "seconds": round(float(run["seconds"]), 3),
@@ -126,17 +129,17 @@ def _run_and_judge(
     return record, flags
 
 
-def _student_source(notebook: Json) -> str:
+def _student_source(notebook: Notebook) -> str:
     return "\n\n".join(cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code" and _own(cell))
 
 
 class _Evidence:
     """The evidence folder, looked at by each judge at most once for a submission, for whichever notebooks ask."""
 
-    def __init__(self, job: Json, box: Any) -> None:
+    def __init__(self, job: Job, box: Any) -> None:
         self._folder, self._box = Path(job["folder"], EVIDENCE), box
         self._items: dict[FolderJudge, list[ItemResult]] = {}
-        self.flags: list[Json] = []
+        self.flags: list[Flag] = []
 
     def items(self, wanted: dict[str, float]) -> list[ItemResult]:
         return [item for judge in FOLDER_JUDGES if judge.concerns(wanted) for item in self._judged(judge)]
@@ -144,11 +147,11 @@ class _Evidence:
     def _judged(self, judge: FolderJudge) -> list[ItemResult]:
         if judge not in self._items:
             self._items[judge], flags = judge.judge(self._folder, self._box)
-            self.flags += [_as_dict(flag) for flag in flags]
+            self.flags += flags
         return self._items[judge]
 
 
-def _cells(notebook: Json) -> list[Json]:
+def _cells(notebook: Notebook) -> list[Json]:
     """The code cells as the box takes them. Measuring is not repeated; what is judged outside need not run."""
     return [
         {"id": cell["id"], "source": cell["source"], "run": not _measures(cell) and not _judged_outside(cell)}
@@ -157,7 +160,7 @@ def _cells(notebook: Json) -> list[Json]:
     ]
 
 
-def _put_outputs(notebook: Json, run: Json) -> None:
+def _put_outputs(notebook: Notebook, run: Json) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -172,32 +175,29 @@ def _put_outputs(notebook: Json, run: Json) -> None:
         put_message(where[0], stopped["message"])
 
 
-def _measures(cell: Json) -> bool:
+def _measures(cell: Cell) -> bool:
     return bool(cell["metadata"].get(skeletons.NAMESPACE, {}).get("measures"))
 
 
-def _judged_outside(cell: Json) -> bool:
-    return skeletons.is_automatic(cell) and judged_outside(cell["metadata"]["nbgrader"]["grade_id"])
+def _judged_outside(cell: Cell) -> bool:
+    return skeletons.is_automatic(cell) and judged_outside(role_of(cell)["grade_id"])
 
 
-def _from_evidence(cell: Json) -> bool:
-    return any(cell["metadata"]["nbgrader"]["grade_id"] in judge.items for judge in FOLDER_JUDGES)
+def _from_evidence(cell: Cell) -> bool:
+    return any(role_of(cell)["grade_id"] in judge.items for judge in FOLDER_JUDGES)
 
 
-def _own(cell: Json) -> bool:
-    role = cell["metadata"].get("nbgrader") or {}
+def _own(cell: Cell) -> bool:
+    role = role_of(cell)
     return not role or bool(role.get("solution"))
 
 
-def _automatic_cells(notebook: Json) -> list[Json]:
+def _automatic_cells(notebook: Notebook) -> list[Cell]:
     return [cell for cell in notebook["cells"] if skeletons.is_automatic(cell)]
 
 
-def _automatic(skeleton: Json) -> dict[str, float]:
-    return {
-        cell["metadata"]["nbgrader"]["grade_id"]: float(cell["metadata"]["nbgrader"]["points"])
-        for cell in _automatic_cells(skeleton)
-    }
+def _automatic(skeleton: Notebook) -> dict[str, float]:
+    return {role_of(cell)["grade_id"]: float(role_of(cell)["points"]) for cell in _automatic_cells(skeleton)}
 
 
 def _worth(item: ItemResult, points: float) -> ItemResult:
@@ -207,14 +207,10 @@ def _worth(item: ItemResult, points: float) -> ItemResult:
     return replace(item, points=item.points * points / item.max_points, max_points=points)
 
 
-def _zero(cell: Json, message: str) -> ItemResult:
-    role = cell["metadata"]["nbgrader"]
+def _zero(cell: Cell, message: str) -> ItemResult:
+    role = role_of(cell)
     return ItemResult(role["grade_id"], 0.0, float(role["points"]), False, message)
 
 
 def _nothing_ran() -> Json:
     return {"outputs": {}, "execution_counts": {}, "answers": {}, "stopped": None, "asked": False, "seconds": 0.0}
-
-
-def _as_dict(flag: Any) -> Json:
-    return dict(flag) if isinstance(flag, dict) else asdict(flag)

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MissingDependencyError
+from grading.class_run.records import Answer, Job, Result, Settings
 from grading.class_run.worker import close, warm, work
 
 __all__ = ["Backend", "DaskBackend", "LocalBackend", "Outcome", "run_all"]
 
-Task = Callable[[dict[str, Any]], dict[str, Any]]
+Task = Callable[[Job], Answer]
+Pending = concurrent.futures.Future[Answer]
 
 _ALONE = 2
 """How often a submission is tried by itself before it is given up."""
@@ -36,7 +38,7 @@ class Outcome:
     """What became of one submission: its result, or why there is none."""
 
     key: str
-    result: dict[str, Any] | None
+    result: Result | None
     error: str | None = None
 
 
@@ -46,11 +48,14 @@ class Backend(Protocol):
     slots: int
     ships_files: bool
 
-    def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]": ...
+    def submit(self, job: Job) -> Pending:
+        """Start a job."""
 
-    def restart(self) -> None: ...
+    def restart(self) -> None:
+        """Begin again with fresh workers, after one was lost."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let the workers go."""
 
 
 class LocalBackend:
@@ -67,22 +72,24 @@ class LocalBackend:
         context = multiprocessing.get_context("spawn")
         return concurrent.futures.ProcessPoolExecutor(self.slots, mp_context=context, initializer=_begin_worker)
 
-    def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
+    def submit(self, job: Job) -> Pending:
+        """Start a job in one of the processes."""
         with _interrupts_held():
             return self._executor.submit(self._task, job)
 
-    def warm(self, settings: dict[str, Any]) -> None:
+    def warm(self, settings: Settings) -> None:
         """Start all processes and their sandboxes now, while the recorder is still importing nbgrader."""
         with _interrupts_held():
             for _ in range(self.slots):
                 self._executor.submit(warm, settings)
 
     def restart(self) -> None:
+        """Kill all processes and start as many."""
         self._stop()
         self._executor = self._start()
 
     def close(self) -> None:
-        # Idle workers leave by themselves and close their sandbox; busy ones are not waited for.
+        """Idle workers leave by themselves and close their sandbox; busy ones are not waited for."""
         processes = self._processes()
         self._executor.shutdown(wait=False, cancel_futures=True)
         deadline = time.monotonic() + 5
@@ -130,14 +137,16 @@ class DaskBackend:
         # Work that fails is reported, not repeated; what a dead worker held is given to another by the scheduler.
         self._executor = self._client.get_executor(pure=False, retries=0)
 
-    def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
-        future: concurrent.futures.Future[dict[str, Any]] = self._executor.submit(self._task, job)
+    def submit(self, job: Job) -> Pending:
+        """Hand a job to the cluster."""
+        future: Pending = self._executor.submit(self._task, job)
         return future
 
     def restart(self) -> None:
         """The scheduler replaces workers itself."""
 
     def close(self) -> None:
+        """Leave the cluster as it is."""
         with contextlib.suppress(Exception):
             self._executor.shutdown(wait=False)
         with contextlib.suppress(Exception):
@@ -147,8 +156,8 @@ class DaskBackend:
 def run_all(
     backend: Backend,
     keys: Iterable[str],
-    make_job: Callable[[str], dict[str, Any]],
-    seconds: Callable[[dict[str, Any]], float],
+    make_job: Callable[[str], Job],
+    seconds: Callable[[Job], float],
 ) -> Iterator[Outcome]:
     """Run one job a key and yield outcomes as they come; at most twice as many jobs as slots exist at any time.
 
@@ -157,7 +166,7 @@ def run_all(
     missing package) is raised at once; any other becomes that submission's outcome.
     """
     waiting, alone = deque(keys), deque[tuple[str, int]]()
-    running: dict[concurrent.futures.Future[dict[str, Any]], tuple[str, float]] = {}
+    running: dict[Pending, tuple[str, float]] = {}
     while waiting or alone or running:
         while waiting and not alone and len(running) < 2 * backend.slots:
             key = waiting.popleft()
@@ -191,9 +200,9 @@ def run_all(
 def _submit(
     backend: Backend,
     key: str,
-    make_job: Callable[[str], dict[str, Any]],
-    seconds: Callable[[dict[str, Any]], float],
-    running: dict["concurrent.futures.Future[dict[str, Any]]", tuple[str, float]],
+    make_job: Callable[[str], Job],
+    seconds: Callable[[Job], float],
+    running: dict[Pending, tuple[str, float]],
 ) -> Outcome | None:
     try:
         job = make_job(key)
@@ -212,8 +221,8 @@ def _submit(
 def _run_alone(
     backend: Backend,
     alone: deque[tuple[str, int]],
-    make_job: Callable[[str], dict[str, Any]],
-    seconds: Callable[[dict[str, Any]], float],
+    make_job: Callable[[str], Job],
+    seconds: Callable[[Job], float],
 ) -> Iterator[Outcome]:
     """Suspects one by one, so that an innocent neighbour is never blamed."""
     key, tries = alone.popleft()
@@ -234,7 +243,7 @@ def _run_alone(
         yield Outcome(key, None, "its worker was lost each time it was tried (killed, or out of memory)")
 
 
-def _outcome(key: str, future: "concurrent.futures.Future[dict[str, Any]]") -> Outcome | None:
+def _outcome(key: str, future: Pending) -> Outcome | None:
     """The outcome of a finished future; None if it was lost with its worker."""
     try:
         answer = future.result()

@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from typing import Any
 
 from grading.quick_imports import leave_out_format_checker
 
@@ -13,7 +14,7 @@ def quiet_nbgrader() -> None:
     leave_out_format_checker()
     import traitlets.log
 
-    logger = traitlets.log.get_logger()
+    logger: Any = traitlets.log.get_logger()
     logger.handlers = [logging.NullHandler()]
     logger.propagate = False
     # nbgrader's gradebook logs the traceback of every error that it raises as well.

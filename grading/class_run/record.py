@@ -2,43 +2,57 @@
 
 import json
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground.files import write_bytes
 from grading.class_run.chosen_names import chosen, step_folders
 from grading.class_run.gradebook import transaction
+from grading.class_run.records import NotebookResult, Result
 from grading.class_run.spool import slim
-from grading.course.skeleton import load_skeletons
+from grading.course.skeleton import Notebook, load_skeletons
 from grading.submission.sanitise import is_active_file
+from grading.submission.stage import read_file
 
-__all__ = ["RECORD", "Recorder", "course_files"]
+__all__ = ["RECORD", "Recorder", "handed_in_at"]
 
 RECORD = ".grading.json"
 """The instructor's record of a submission, beside its autograded notebooks; never copied to feedback."""
 
-Json = dict[str, Any]
 
-
+@dataclass(eq=False)
 class Recorder:
-    """The one writer of a course's gradebook, on behalf of a :class:`grading.hooks.converter.SafeAutograde`."""
+    """The one writer of a course's gradebook."""
 
-    def __init__(self, converter: Any) -> None:
-        self.converter = converter
-        self.coursedir = converter.coursedir
+    coursedir: Any
+    config: Any
+    """nbgrader's, of the course and for all its parts."""
+    force: bool
+    create_student: bool
+    kept: frozenset[str]
+    """Names of the instructor's files that do not replace what a student has under the same name."""
+    score: Callable[[dict[str, Any]], str]
+    """An executed notebook, in nbconvert's resources, through nbgrader's preprocessors into the gradebook; its text."""
+    hooks: Callable[[str], AbstractContextManager[None]]
+    """What nbgrader does before and after a student's notebooks."""
+
+    def __post_init__(self) -> None:
         self.assignment: str = self.coursedir.assignment_id
         self.course = Path(self.coursedir.root)
         self.url: str = self.coursedir.db_url
-        self.log = converter.log
 
     # --- what there is to grade -------------------------------------------------------------------------------------
 
     @cached_property
-    def skeletons(self) -> dict[str, Json]:
+    def skeletons(self) -> dict[str, Notebook]:
         """The assignment's notebooks; InputError where there is no such assignment, in the sources or the gradebook."""
-        found = load_skeletons(self.source_folder(), self.converter.config)
+        found = load_skeletons(self.source_folder(), self.config)
         with self.gradebook() as gradebook:
             from nbgrader.api import MissingEntry
 
@@ -71,31 +85,46 @@ class Recorder:
     def needs_grading(self, student: str) -> bool:
         """nbgrader's rule: no autograded folder yet, ``--force``, or a submission that is newer."""
         autograded = self.autograded_folder(student)
-        if self.converter.force or not autograded.exists():
-            return True
-        if any(not (autograded / f"{name}.ipynb").exists() for name in self.only or []):
-            return True
-        new = self.converter.timestamp(self.submitted_folder(student))
-        old = self.converter.timestamp(autograded)
-        return new is not None and old is not None and new > old
+        missing = any(not (autograded / f"{name}.ipynb").exists() for name in self.only or [])
+        return self.force or missing or self.is_newer(student)
+
+    def is_newer(self, student: str) -> bool:
+        """Whether the student handed in again since what is autograded, or nothing is."""
+        autograded = self.autograded_folder(student)
+        new, old = handed_in_at(self.submitted_folder(student)), handed_in_at(autograded)
+        return not autograded.exists() or (new is not None and old is not None and new > old)
 
     def source_folder(self) -> Path:
-        return Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
+        """The instructor's notebooks and files."""
+        return self._folder(self.coursedir.source_directory, ".")
 
     def submitted_folder(self, student: str) -> Path:
-        return Path(self.coursedir.format_path(self.coursedir.submitted_directory, student, self.assignment))
+        """What the student handed in."""
+        return self._folder(self.coursedir.submitted_directory, student)
 
     def autograded_folder(self, student: str) -> Path:
-        return Path(self.coursedir.format_path(self.coursedir.autograded_directory, student, self.assignment))
+        """What is recorded of the student."""
+        return self._folder(self.coursedir.autograded_directory, student)
+
+    def _folder(self, step: str, student: str) -> Path:
+        return Path(self.coursedir.format_path(step, student, self.assignment))
+
+    def handed_out(self) -> dict[str, Path]:
+        """The files beside the notebooks, by name, that replace what a student has under that name."""
+        source, skipped = self.source_folder(), {".ipynb_checkpoints", "__pycache__"}
+        found = (p for p in source.rglob("*") if p.is_file() and p.suffix != ".ipynb" and not skipped & set(p.parts))
+        files = {path.relative_to(source).as_posix(): path for path in sorted(found)}
+        return {name: path for name, path in files.items() if name not in self.kept}
 
     def gradebook(self) -> Any:
+        """nbgrader's Gradebook; inside :func:`grading.class_run.gradebook.shared` always the same connection."""
         from nbgrader.api import Gradebook
 
         return Gradebook(self.url, self.coursedir.course_id)
 
     # --- what is written --------------------------------------------------------------------------------------------
 
-    def record(self, student: str, result: Json, staged: Path) -> None:
+    def record(self, student: str, result: Result, staged: Path) -> None:
         """Write one submission's files, then its grades in one transaction.
 
         ``staged`` is the submission as :mod:`grading.submission.stage` copied it.  Scores of people and their
@@ -110,12 +139,10 @@ class Recorder:
                 target.mkdir(parents=True, exist_ok=True)
                 result["not_copied"] = self._copy_files(staged, target)
                 self._register(student, staged)
-                self.converter.run_pre_convert_hook()
-                for name, notebook in result["notebooks"].items():
-                    self._record_notebook(student, name, notebook, target)
-                write_bytes(target / RECORD, json.dumps(slim(result), indent=1).encode())
-                self.converter.set_permissions(self.assignment, student)
-                self.converter.run_post_convert_hook()
+                with self.hooks(student):
+                    for name, notebook in result["notebooks"].items():
+                        self._record_notebook(student, name, notebook, target)
+                    write_bytes(target / RECORD, json.dumps(slim(result), indent=1).encode())
         except OSError as error:
             raise FileError(
                 f"cannot write {error.filename or target} ({error.strerror}): expected a course folder of yours with "
@@ -133,7 +160,7 @@ class Recorder:
             except MissingEntry:
                 _remove(self.autograded_folder(student))
                 return
-            self.log.debug("%s: no result (%s)", student, error)
+            self.coursedir.log.debug("%s: no result (%s)", student, error)
             for notebook in submission.notebooks:
                 notebook.late_submission_penalty = None
                 for grade in notebook.grades:
@@ -148,7 +175,7 @@ class Recorder:
         from nbgrader.api import MissingEntry
 
         gradebook = self.gradebook()
-        if self.converter.create_student:
+        if self.create_student:
             gradebook.update_or_create_student(student)
         else:
             try:
@@ -157,28 +184,23 @@ class Recorder:
                 raise InputError(
                     f"no student {student!r} in the gradebook: expected one that is enrolled; add them in formgrader"
                 ) from error
-        timestamp = self.converter.timestamp(staged)
+        timestamp = handed_in_at(staged)
         given = {} if timestamp is None else {"timestamp": timestamp}
         gradebook.update_or_create_submission(self.assignment, student, **given)
 
-    def _record_notebook(self, student: str, name: str, notebook: Json, target: Path) -> None:
+    def _record_notebook(self, student: str, name: str, notebook: NotebookResult, target: Path) -> None:
         path = target / f"{name}.ipynb"
         if notebook["status"] == "missing":
             path.unlink(missing_ok=True)
             self._zero(student, name)
             return
-        converter = self.converter
-        exporter = converter.exporter
-        exporter._preprocessors = []
-        for stage in [*converter.sanitize_preprocessors, *converter.autograde_preprocessors]:
-            exporter.register_preprocessor(stage)
         resources = {
             "unique_key": name,
             "output_files_dir": f"{name}_files",
             "nbgrader": {"student": student, "assignment": self.assignment, "notebook": name, "db_url": self.url},
             "grading": {"notebook": notebook["notebook"]},
         }
-        text, _ = exporter.from_notebook_node(_empty_notebook(), resources=resources)
+        text = self.score(resources)
         if notebook["status"] == "not_a_notebook":
             self._zero(student, name)
         path.unlink(missing_ok=True)
@@ -199,26 +221,29 @@ class Recorder:
         not_copied = []
         for path in sorted(p for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb"):
             name = path.relative_to(staged).as_posix()
-            if name == "timestamp.txt" and self.converter.timestamp(staged) is None:
+            if name == "timestamp.txt" and handed_in_at(staged) is None:
                 # Formgrader cannot show a course in which one such file is no date.
                 continue
             if is_active_file(name):
                 not_copied.append(name)
             else:
                 _put(path, target / name)
-        kept = set(self.converter.exclude_overwriting.get(self.assignment, []))
-        source = self.source_folder()
-        for path in course_files(source):
-            name = path.relative_to(source).as_posix()
-            if name not in kept:
-                _put(path, target / name)
+        for name, path in self.handed_out().items():
+            _put(path, target / name)
         return not_copied
 
 
-def course_files(source: Path) -> list[Path]:
-    """What an instructor hands out beside the notebooks, sorted."""
-    found = (p for p in source.rglob("*") if p.is_file() and p.suffix != ".ipynb")
-    return sorted(p for p in found if not {".ipynb_checkpoints", "__pycache__"} & set(p.parts))
+def handed_in_at(folder: Path) -> datetime | None:
+    """When a submission was handed in, UTC; None where there is no such file or no date in it."""
+    from nbgrader.utils import parse_utc
+
+    content = read_file(folder / "timestamp.txt", 200)
+    if content is None:
+        return None
+    try:
+        return cast(datetime, parse_utc(content.decode().strip() or None))
+    except (ValueError, TypeError, OverflowError, AttributeError):
+        return None
 
 
 def _put(path: Path, target: Path) -> None:
@@ -232,9 +257,3 @@ def _remove(folder: Path) -> None:
         folder.unlink()
     elif folder.exists():
         shutil.rmtree(folder)
-
-
-def _empty_notebook() -> Any:
-    from nbformat.v4 import new_notebook
-
-    return new_notebook()

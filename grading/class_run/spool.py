@@ -12,16 +12,15 @@ import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground.files import write_bytes
+from grading.class_run.records import Result, SpoolEntry
 
 __all__ = ["FAILED", "PENDING", "RECORDED", "Spool", "slim"]
 
 PENDING, RECORDED, FAILED = "pending", "recorded", "failed"
-
-Json = dict[str, Any]
 
 
 class Spool:
@@ -55,7 +54,7 @@ class Spool:
         finally:
             os.close(handle)
 
-    def begin(self, students: list[str], options: Json) -> None:
+    def begin(self, students: list[str], options: dict[str, bool]) -> None:
         """Write the plan of a new run; what earlier runs left is kept until each student's new result replaces it."""
         self.run = uuid.uuid4().hex
         self._write(self.folder / "run.json", {"run": self.run, "students": students, "options": options})
@@ -68,11 +67,11 @@ class Spool:
         self.run = str(plan.get("run", ""))
         return [str(student) for student in plan["students"]]
 
-    def put(self, student: str, result: Json) -> None:
+    def put(self, student: str, result: Result) -> None:
         """A worker's result as it came, not yet recorded."""
         self._write(self._path(student), {"run": self.run, "state": PENDING, "result": result})
 
-    def recorded(self, student: str, result: Json) -> None:
+    def recorded(self, student: str, result: Result) -> None:
         """The grades are in the gradebook: keep all but the notebooks, which are in ``autograded/`` by now."""
         self._write(self._path(student), {"run": self.run, "state": RECORDED, "result": slim(result)})
 
@@ -80,16 +79,16 @@ class Spool:
         """There is no result, and why."""
         self._write(self._path(student), {"run": self.run, "state": FAILED, "error": error})
 
-    def get(self, student: str) -> Json | None:
-        """{"run", "state", "result" or "error"}; None if there is nothing, or nothing whole."""
-        return self._read(self._path(student))
+    def get(self, student: str) -> SpoolEntry | None:
+        """What is known; None if there is nothing, or nothing whole."""
+        return cast(SpoolEntry | None, self._read(self._path(student)))
 
     def state(self, student: str) -> str | None:
         """pending, recorded or failed, without keeping the result in memory."""
         entry = self.get(student)
         return None if entry is None else str(entry.get("state"))
 
-    def of_this_run(self, student: str) -> Json | None:
+    def of_this_run(self, student: str) -> SpoolEntry | None:
         """As :meth:`get`, for results of the run that is being continued."""
         entry = self.get(student)
         return entry if entry is not None and entry.get("run") == self.run else None
@@ -109,11 +108,11 @@ class Spool:
         return self._students / f"{student}.json"
 
     @staticmethod
-    def _write(path: Path, value: Json) -> None:
+    def _write(path: Path, value: Any) -> None:
         write_bytes(path, json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
 
     @staticmethod
-    def _read(path: Path) -> Json | None:
+    def _read(path: Path) -> dict[str, Any] | None:
         try:
             value = json.loads(path.read_bytes())
         except (OSError, ValueError):
@@ -121,11 +120,11 @@ class Spool:
         return value if isinstance(value, dict) else None
 
 
-def slim(result: Json) -> Json:
+def slim(result: Result) -> Result:
     """A result without its notebooks, and with what is known of those that were not graded this time."""
-    notebooks = {
+    notebooks: dict[str, Any] = {
         name: {key: value for key, value in notebook.items() if key != "notebook"}
         for name, notebook in result["notebooks"].items()
     }
     notebooks |= result.get("others", {})
-    return {key: value for key, value in result.items() if key != "others"} | {"notebooks": notebooks}
+    return cast(Result, {key: value for key, value in result.items() if key != "others"} | {"notebooks": notebooks})

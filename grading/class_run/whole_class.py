@@ -3,21 +3,20 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
 from grading.class_run.gradebook import shared
 from grading.class_run.machine_faults import database_fault, machine_fault
 from grading.class_run.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
-from grading.class_run.record import Recorder, course_files
+from grading.class_run.record import Recorder
+from grading.class_run.records import Job, Result, Settings
 from grading.class_run.spool import FAILED, PENDING, RECORDED, Spool, slim
 from grading.submission.stage import Staged, stage
 
 __all__ = ["Options", "Summary", "grade_class"]
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class _Run:
         self.recorder, self.options, self.spool = recorder, options, spool
         self.skeletons = recorder.skeletons
         self.scratch = spool.scratch()
-        self.settings = {"limits": limits, "isolation": options.isolation, "cold": options.cold}
+        self.settings: Settings = {"limits": limits, "isolation": options.isolation, "cold": options.cold}
         own = recorder.course / "fixtures.seed"
         self.seed = course_seed(options.seed_file or (own if own.is_file() else None))
         self.inputs = fingerprint(self.seed)
@@ -113,7 +112,7 @@ class _Run:
         planned = self.spool.resume() if self.options.resume else None
         if planned is None:
             todo = [s for s in present if self._needs_grading(s)]
-            self.spool.begin(todo, {"force": bool(self.recorder.converter.force)})
+            self.spool.begin(todo, {"force": bool(self.recorder.force)})
             return todo, len(present) - len(todo)
         new = [s for s in present if s not in set(planned) and self._needs_grading(s)]
         todo = [s for s in planned if s in set(present) and not self._recorded(s)] + new
@@ -124,8 +123,12 @@ class _Run:
 
     def has_other_inputs(self, student: str) -> bool:
         """Whether the grades there are of other hidden inputs. Records that do not say so are taken as they are."""
-        result = (self.spool.get(student) or {}).get("result") or {}
-        return result.get("inputs", self.inputs) != self.inputs
+        result = self._known(student)
+        return result is not None and result.get("inputs", self.inputs) != self.inputs
+
+    def _known(self, student: str) -> Result | None:
+        entry = self.spool.get(student)
+        return entry.get("result") if entry else None
 
     def _unfinished(self, student: str) -> bool:
         return self.spool.state(student) in (PENDING, FAILED)
@@ -135,17 +138,10 @@ class _Run:
         return (
             entry is not None
             and entry["state"] == RECORDED
-            and not (self._newer(student) or self.has_other_inputs(student))
+            and not (self.recorder.is_newer(student) or self.has_other_inputs(student))
         )
 
-    def _newer(self, student: str) -> bool:
-        """Whether the student handed in again since that result."""
-        autograded = self.recorder.autograded_folder(student)
-        new = self.recorder.converter.timestamp(self.recorder.submitted_folder(student))
-        old = self.recorder.converter.timestamp(autograded)
-        return not autograded.exists() or (new is not None and old is not None and new > old)
-
-    def outcomes(self, backend: Backend | None, todo: list[str]) -> Any:
+    def outcomes(self, backend: Backend | None, todo: list[str]) -> Iterator[Outcome]:
         """Results of an interrupted run first, from disk; the others as workers bring them."""
         rest = []
         for student in todo:
@@ -157,7 +153,7 @@ class _Run:
         if backend is not None and rest:
             yield from run_all(backend, rest, lambda s: self._job(s, backend.ships_files), _seconds)
 
-    def _spooled(self, student: str) -> Json | None:
+    def _spooled(self, student: str) -> Result | None:
         """A result that arrived before the kill, if it is of the very files and hidden inputs that are there now."""
         entry = self.spool.of_this_run(student)
         if entry is None or entry.get("state") != PENDING:
@@ -166,7 +162,7 @@ class _Run:
             staged = self._stage(student)
         except DeepLearningCasesError:
             return None
-        result: Json = entry["result"]
+        result = entry["result"]
         same = result.get("digest") == staged.digest and result.get("inputs") == self.inputs
         return result if same else None
 
@@ -199,18 +195,18 @@ class _Run:
             shutil.rmtree(self.scratch / student, ignore_errors=True)
             shutil.rmtree(self._beside(student), ignore_errors=True)
 
-    def _keep_others(self, student: str, result: Json) -> None:
+    def _keep_others(self, student: str, result: Result) -> None:
         """When only some notebooks are graded, what is known of the others stays known."""
-        before = (self.spool.get(student) or {}).get("result")
+        before = self._known(student)
         if self.only is not None and before is not None:
             result["others"] = {n: v for n, v in slim(before)["notebooks"].items() if n not in result["notebooks"]}
             if result["others"]:
                 # One notebook more with the new inputs leaves the submission as a whole with the old ones.
                 result["inputs"] = before.get("inputs", self.inputs)
 
-    def _job(self, student: str, ship: bool) -> Json:
+    def _job(self, student: str, ship: bool) -> Job:
         staged = self._stage(student)
-        job: Json = {
+        job: Job = {
             "assignment": self.recorder.assignment,
             "student": student,
             "folder": staged.folder,
@@ -243,18 +239,14 @@ class _Run:
 
     def _put_beside(self, student: str, staged: Path) -> None:
         """What a notebook finds beside itself: the submission's other files, and the instructor's over them."""
-        beside, source = self._beside(student), self.recorder.source_folder()
+        beside = self._beside(student)
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
-        kept = set(self.recorder.converter.exclude_overwriting.get(self.recorder.assignment, []))
-        pairs = [(p, p.relative_to(staged)) for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb"]
-        pairs += [
-            (p, p.relative_to(source)) for p in course_files(source) if p.relative_to(source).as_posix() not in kept
-        ]
-        for path, name in pairs:
+        theirs = (p for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb")
+        files = {path.relative_to(staged).as_posix(): path for path in theirs} | self.recorder.handed_out()
+        for name, path in files.items():
             target = beside / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink(missing_ok=True)
             try:
                 os.link(path, target)
             except OSError:
@@ -265,10 +257,10 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
-def _seconds(job: Json) -> float:
+def _seconds(job: Job) -> float:
     """The longest a submission may keep a worker: its own limits for each notebook, and the evidence."""
     limits = job["settings"]["limits"]
-    return (len(job["skeletons"]) + 1) * (limits["seconds_total"] + limits.get("seconds_all_calls", 0.0) + 30)
+    return (len(job["skeletons"]) + 1) * float(limits["seconds_total"] + limits.get("seconds_all_calls", 0.0) + 30)
 
 
 def _backend(options: Options, submissions: int) -> Backend:
@@ -279,11 +271,11 @@ def _backend(options: Options, submissions: int) -> Backend:
     return LocalBackend(max(1, min(options.jobs or usable_cores(), submissions)))
 
 
-def _with_progress(outcomes: Any, total: int) -> Any:
+def _with_progress(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
     from tqdm import tqdm
 
     # disable=None: a bar with the time left on a terminal, nothing elsewhere.
-    return tqdm(outcomes, total=total, unit="submission", disable=None, file=sys.stderr)
+    return iter(tqdm(outcomes, total=total, unit="submission", disable=None, file=sys.stderr))
 
 
 def _check_name(recorder: Recorder) -> None:

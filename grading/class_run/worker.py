@@ -5,11 +5,13 @@ import contextlib
 import json
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from deep_learning_cases.errors import DeepLearningCasesError
 from grading.class_run.machine_faults import machine_fault
+from grading.class_run.records import Answer, Job, Settings
 from grading.quick_imports import leave_out_format_checker, without_collecting
 
 __all__ = ["warm", "work"]
@@ -17,12 +19,8 @@ __all__ = ["warm", "work"]
 _slot = threading.local()
 
 
-def work(job: dict[str, Any]) -> dict[str, Any]:
-    """Grade one submission: {"result"}, or {"error"} of this submission, or {"fatal"} that every one would meet.
-
-    ``job`` is :func:`grading.class_run.one_submission.grade_submission`'s, with "settings" {"limits", "isolation",
-    "cold"} and, for a worker elsewhere, "files" and "work_files" {name: bytes} in place of the folders.
-    """
+def work(job: Job) -> Answer:
+    """Grade one submission."""
     from grading.class_run.one_submission import grade_submission
     from grading.sandbox.wall.plan import IsolationUnavailable
 
@@ -49,7 +47,7 @@ def _no_room(fault: OSError) -> str:
     )
 
 
-def warm(settings: dict[str, Any]) -> dict[str, Any]:
+def warm(settings: Settings) -> None:
     """Import what grading needs and boot the sandbox, before the first job is there. Trouble is left to that job."""
     with without_collecting():
         leave_out_format_checker()
@@ -61,11 +59,10 @@ def warm(settings: dict[str, Any]) -> dict[str, Any]:
 
     with contextlib.suppress(Exception):
         _box(settings)
-    return {"result": {}}
 
 
 @contextlib.contextmanager
-def _folders(job: dict[str, Any]) -> Any:
+def _folders(job: Job) -> Iterator[Job]:
     if "files" not in job:
         yield job
         return
@@ -77,10 +74,11 @@ def _folders(job: dict[str, Any]) -> Any:
         unpack(job["work_files"], folders["work_folder"])
         for folder in folders.values():
             Path(folder).mkdir(exist_ok=True)
-        yield {key: value for key, value in job.items() if key not in ("files", "work_files")} | folders
+        located = {key: value for key, value in job.items() if key not in ("files", "work_files")} | folders
+        yield cast(Job, located)
 
 
-def _box(settings: dict[str, Any]) -> Any:
+def _box(settings: Settings) -> Any:
     """This thread's sandbox for these settings: booted once, kept for the next submission."""
     from grading.sandbox.box import open_box
     from grading.sandbox.limits import Limits

@@ -14,6 +14,7 @@ from typing import Any
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground.files import write_bytes
 from grading.class_run.quiet import quiet_nbgrader
+from grading.class_run.records import Result
 from grading.class_run.spool import FAILED, Spool
 from grading.commands import report_page as page
 from grading.course.places import COURSE
@@ -90,7 +91,7 @@ def collect(course: Path, assignment: str) -> ClassFacts:
     return facts
 
 
-def _add(facts: ClassFacts, student: str, result: dict[str, Any]) -> None:
+def _add(facts: ClassFacts, student: str, result: Result) -> None:
     facts.seconds[student] = float(result.get("seconds", 0.0))
     facts.isolation[page.isolation(result.get("isolation", {}))] += 1
     for flag in result.get("flags", []):
@@ -102,14 +103,14 @@ def _add(facts: ClassFacts, student: str, result: dict[str, Any]) -> None:
     for name, notebook in result["notebooks"].items():
         if notebook["status"] != "graded":
             facts.notes[name, notebook["status"].replace("_", " ")].append(student)
-        if notebook.get("stopped"):
-            facts.stopped[str(notebook["stopped"].get("message"))].append(student)
+        if stopped := notebook.get("stopped"):
+            facts.stopped[str(stopped.get("message"))].append(student)
         for note in notebook.get("notes", []):
             facts.notes[name, note["message"]].append(student)
         for item in notebook.get("items", []):
             facts.items[item["id"]].append((item["points"], item["max_points"]))
-            if item.get("mistake"):
-                key = (item["id"], item["mistake"])
+            if isinstance(mistake := item.get("mistake"), str):
+                key = (item["id"], mistake)
                 facts.mistakes[key].append(student)
                 facts.words.setdefault(key, item["message"])
 

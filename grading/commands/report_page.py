@@ -38,6 +38,7 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
+    """The page's title."""
     return f"<h1>{_e(text)}</h1>"
 
 

@@ -74,7 +74,7 @@ class Student:
 
 def _raise_points(notebook: Json) -> None:
     for cell in notebook["cells"]:
-        role = cell["metadata"].get("nbgrader", {})
+        role = role_of(cell)
         if role.get("grade"):
             role |= {"points": 1000, "locked": False, "solution": True}
             cell["source"] = "pass"

@@ -3,17 +3,14 @@
 import ast
 import json
 from pathlib import Path
-from typing import Any
 
 from deep_learning_cases.errors import FileError
 from grading.course.places import LABS
-from grading.course.skeleton import NAMESPACE, role_of
+from grading.course.skeleton import NAMESPACE, Cell, role_of
 
 __all__ = ["imports_before"]
 
 # The labs hold the masters' provided cells as they are (`build --check`), and are read without jupytext's second.
-
-Json = dict[str, Any]
 
 
 def imports_before(cell: str, labs: Path = LABS) -> str:
@@ -32,9 +29,9 @@ def imports_before(cell: str, labs: Path = LABS) -> str:
     )
 
 
-def _cells(path: Path) -> list[Json]:
+def _cells(path: Path) -> list[Cell]:
     try:
-        cells: list[Json] = json.loads(path.read_bytes())["cells"]
+        cells: list[Cell] = json.loads(path.read_bytes())["cells"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileError(
             f"cannot read {path} ({type(error).__name__}): expected a notebook of the course; "
@@ -43,11 +40,11 @@ def _cells(path: Path) -> list[Json]:
     return cells
 
 
-def _provided(cell: Json) -> bool:
+def _provided(cell: Cell) -> bool:
     measures = cell["metadata"].get(NAMESPACE, {}).get("measures")
     return bool(cell["cell_type"] == "code" and role_of(cell).get("locked") and not measures)
 
 
-def _imports(cell: Json) -> list[str]:
+def _imports(cell: Cell) -> list[str]:
     statements = ast.parse("".join(cell["source"])).body
     return [ast.unparse(each) for each in statements if isinstance(each, ast.Import | ast.ImportFrom)]

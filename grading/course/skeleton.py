@@ -12,13 +12,27 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 
-__all__ = ["NAMESPACE", "grade_cells", "is_automatic", "load_skeletons", "role_of", "runs", "skeleton_of"]
+__all__ = [
+    "NAMESPACE",
+    "Cell",
+    "Notebook",
+    "grade_cells",
+    "is_automatic",
+    "load_skeletons",
+    "role_of",
+    "runs",
+    "skeleton_of",
+]
+
+Notebook = dict[str, Any]
+Cell = dict[str, Any]
+"""nbformat's JSON, version 4; what a student's holds is anything until it was read."""
 
 NAMESPACE = "deep_learning_cases"
 """Key of our own metadata, in cells ({"measures": true}) and in notebooks ({"graded_run": false})."""
 
 
-def load_skeletons(source: Path, config: Any = None) -> dict[str, dict[str, Any]]:
+def load_skeletons(source: Path, config: Any = None) -> dict[str, Notebook]:
     """Every notebook of ``source`` (``COURSE/source/ASSIGNMENT``) by name; ``config`` is nbgrader's, if there is one.
 
     Raises InputError if there is no such assignment and FileError if one of its notebooks cannot be read.
@@ -33,7 +47,7 @@ def load_skeletons(source: Path, config: Any = None) -> dict[str, dict[str, Any]
     return {path.stem: skeleton_of(path, config) for path in paths}
 
 
-def skeleton_of(path: Path, config: Any = None) -> dict[str, Any]:
+def skeleton_of(path: Path, config: Any = None) -> Notebook:
     """One source notebook as the skeleton, with unique cell ids and metadata that nbgrader accepts."""
     import nbformat
     from nbgrader.converters import GenerateAssignment
@@ -58,7 +72,7 @@ def skeleton_of(path: Path, config: Any = None) -> dict[str, Any]:
     return _with_ids(json.loads(nbformat.writes(notebook)))
 
 
-def grade_cells(skeleton: dict[str, Any]) -> dict[str, float]:
+def grade_cells(skeleton: Notebook) -> dict[str, float]:
     """``{grade_id: points}`` of all graded cells, in order."""
     return {
         role_of(cell)["grade_id"]: float(role_of(cell)["points"])
@@ -67,24 +81,24 @@ def grade_cells(skeleton: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def is_automatic(cell: dict[str, Any]) -> bool:
+def is_automatic(cell: Cell) -> bool:
     """Whether a cell is graded by a machine: a test, not a written or free answer, not a task."""
     role = role_of(cell)
     return bool(role.get("grade")) and not role.get("solution") and cell["cell_type"] == "code"
 
 
-def runs(skeleton: dict[str, Any]) -> bool:
+def runs(skeleton: Notebook) -> bool:
     """False for a notebook that is provided to be run by the student and has nothing to execute in grading."""
     return skeleton["metadata"].get(NAMESPACE, {}).get("graded_run", True) is not False
 
 
-def role_of(cell: dict[str, Any]) -> dict[str, Any]:
+def role_of(cell: Cell) -> dict[str, Any]:
     """What the cell is to nbgrader; empty for one that is nothing to it."""
     role: dict[str, Any] = cell.get("metadata", {}).get("nbgrader") or {}
     return role
 
 
-def _with_ids(skeleton: dict[str, Any]) -> dict[str, Any]:
+def _with_ids(skeleton: Notebook) -> Notebook:
     """nbformat gives cells of an older notebook random ids; the same source must give the same skeleton."""
     for position, cell in enumerate(skeleton["cells"]):
         cell["source"] = _text(cell)
@@ -95,7 +109,7 @@ def _with_ids(skeleton: dict[str, Any]) -> dict[str, Any]:
     return skeleton
 
 
-def _text(cell: dict[str, Any]) -> str:
+def _text(cell: Cell) -> str:
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
 

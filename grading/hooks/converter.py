@@ -5,15 +5,17 @@ differs is only who asked.  Skipping, ``--force``, timestamps, late penalties, m
 permissions follow nbgrader.
 """
 
+import contextlib
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
+from nbformat.v4 import new_notebook
 from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties, GetGrades, IgnorePattern, LimitOutput, SaveAutoGrades
-from nbgrader.utils import parse_utc
 from traitlets import Any as AnyTrait
 from traitlets import Bool, Dict, Enum, Integer, List, Unicode, default
 
@@ -23,7 +25,6 @@ from grading.class_run.record import RECORD, Recorder
 from grading.class_run.whole_class import Options, grade_class
 from grading.hooks.feedback_page import ReadableFeedback, display_config
 from grading.hooks.preprocessors import HideTests, MakeInert, PutExecuted
-from grading.submission.stage import read_file
 
 __all__ = ["SafeAutograde", "SafeGenerateFeedback", "install"]
 
@@ -31,7 +32,7 @@ __all__ = ["SafeAutograde", "SafeGenerateFeedback", "install"]
 class SafeAutograde(Autograde):
     """Autograde whose students' code runs only in sandboxed workers, and whose points are decided outside them."""
 
-    sanitize_preprocessors = List([]).tag(config=True)
+    sanitize_preprocessors: List[Any] = List([]).tag(config=True)
     autograde_preprocessors = List(
         [
             PutExecuted,
@@ -75,6 +76,7 @@ class SafeAutograde(Autograde):
         )
 
     def start(self) -> None:
+        """As nbgrader's; an error of ours ends in the one that nbgrader's callers expect."""
         try:
             super().start()
         except DeepLearningCasesError as error:
@@ -83,31 +85,42 @@ class SafeAutograde(Autograde):
 
     def init_notebooks(self) -> None:
         """Submissions are found by their folders: one without any notebook must be graded, too."""
-        self.assignments, self.notebooks = {}, []
+        self.assignments: dict[str, list[str]] = {}
+        self.notebooks: list[str] = []
 
     def convert_notebooks(self) -> None:
+        """Grade the class; NbGraderException where a submission was not graded."""
         stages = [*self.sanitize_preprocessors, *self.autograde_preprocessors]
         if stages[:1] != [PutExecuted] or SaveAutoGrades not in stages:
             raise InputError(
                 "the configured preprocessors do not begin with grading's PutExecuted and hold SaveAutoGrades: "
                 "expected both, or students' code could run here; leave Autograde.*_preprocessors as they are"
             )
-        self.summary = grade_class(Recorder(self), self.options(), self.backend)
+        self.summary = grade_class(self._recorder(), self.options(), self.backend)
         if self.summary.failed:
             lines = [f"{student}: {error}" for student, error in self.summary.failed.items()]
             for line in lines:
                 self.log.error("%s", line)
             raise NbGraderException(f"{len(lines)} of {self.summary.graded + len(lines)} submissions were not graded")
 
-    def timestamp(self, folder: Path) -> Any:
-        """When a submission was handed in, UTC; None where there is no such file or no date in it."""
-        content = read_file(folder / "timestamp.txt", 200)
-        if content is None:
-            return None
-        try:
-            return parse_utc(content.decode().strip() or None)
-        except (ValueError, TypeError, OverflowError, AttributeError):
-            return None
+    def _recorder(self) -> Recorder:
+        assignment = self.coursedir.assignment_id
+        kept = frozenset(self.exclude_overwriting.get(assignment, []))
+        return Recorder(self.coursedir, self.config, self.force, self.create_student, kept, self._score, self._hooks)
+
+    def _score(self, resources: dict[str, Any]) -> str:
+        self.exporter._preprocessors = []
+        for stage in [*self.sanitize_preprocessors, *self.autograde_preprocessors]:
+            self.exporter.register_preprocessor(stage)
+        text, _ = self.exporter.from_notebook_node(new_notebook(), resources=resources)
+        return str(text)
+
+    @contextlib.contextmanager
+    def _hooks(self, student: str) -> Iterator[None]:
+        self.run_pre_convert_hook()
+        yield
+        self.set_permissions(self.coursedir.assignment_id, student)
+        self.run_post_convert_hook()
 
 
 class SafeGenerateFeedback(GenerateFeedback):
@@ -125,7 +138,8 @@ class SafeGenerateFeedback(GenerateFeedback):
 
     def init_notebooks(self) -> None:
         """As nbgrader's, for names that hold the characters of a pattern as well."""
-        self.assignments, self.notebooks = {}, []
+        self.assignments: dict[str, list[str]] = {}
+        self.notebooks: list[str] = []
         for folder in step_folders(self.coursedir, self._input_directory).values():
             names = chosen(self.coursedir.notebook_id, (path.stem for path in folder.glob("*.ipynb")))
             if names:

@@ -48,7 +48,7 @@ _CONTENTS_LINE = re.compile(r'<li><a href="#([\w-]+)">(Test cell|Written respons
 """A line of the list at the top: the template gives all cells of a kind one name."""
 
 
-class ReadableFeedback(HTMLExporter):  # type: ignore[misc]
+class ReadableFeedback(HTMLExporter):
     """The exporter of the configuration, with :func:`readable` on what it gives."""
 
     @default("extra_loaders")

@@ -7,7 +7,7 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
-from grading.course.skeleton import is_automatic
+from grading.course.skeleton import is_automatic, role_of
 from grading.submission.pictures import clean_attachments
 from grading.submission.sanitise import clean_outputs, inert_markdown
 
@@ -24,6 +24,7 @@ class PutExecuted(NbGraderPreprocessor):
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> Both:  # noqa: ARG002
+        """The executed notebook in the place of ``nb``; RuntimeError where there is none."""
         executed = resources.get("grading", {}).get("notebook")
         if executed is None:
             raise RuntimeError(
@@ -36,7 +37,8 @@ class MakeInert(NbGraderPreprocessor):
     """After scoring: the student's Markdown, and any output, can do nothing in the page that shows it."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:  # noqa: ARG002
-        role = cell.metadata.get("nbgrader") or {}
+        """One cell, its outputs and the student's Markdown cleaned."""
+        role = role_of(cell)
         if cell.cell_type == "code":
             cell.outputs = [NotebookNode(output) for output in clean_outputs(cell.outputs)]
             for output in cell.outputs:
@@ -56,6 +58,7 @@ class HideTests(ClearHiddenTests):
     enforce_metadata = False
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict[str, Any], cell_index: int) -> Both:  # noqa: ARG002
+        """One cell, without hidden tests, mark schemes and the number beside the points."""
         for begin, end in (("BEGIN HIDDEN TESTS", "END HIDDEN TESTS"), ("BEGIN MARK SCHEME", "END MARK SCHEME")):
             cell.source = _without(cell.source, begin, end)
         if is_automatic(cell):

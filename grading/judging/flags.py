@@ -1,9 +1,18 @@
 """Remarks for a person: never shown as a verdict, never worth a point."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TypedDict, cast
 
-__all__ = ["Flag", "source_flags"]
+__all__ = ["Flag", "FlagRecord", "source_flags"]
+
+
+class FlagRecord(TypedDict):
+    """A flag as JSON."""
+
+    id: str
+    reason: str
+    where: str
 
 
 @dataclass(frozen=True)
@@ -13,6 +22,10 @@ class Flag:
     id: str
     reason: str
     where: str = ""
+
+    def record(self) -> FlagRecord:
+        """This flag as JSON."""
+        return cast(FlagRecord, asdict(self))
 
 
 _LOOKS_AROUND = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 __all__ = [
     "BENCHMARK_ITEMS",
@@ -15,6 +15,7 @@ __all__ = [
     "RELEASE_ITEMS",
     "STATS_ITEMS",
     "STEP7_ITEMS",
+    "ItemRecord",
     "ItemResult",
     "Judge",
     "as_json",
@@ -43,6 +44,17 @@ EXERCISE_ITEMS = {"latency_stats": STATS_ITEMS, "per_class_accuracy": PER_CLASS_
 _POINTS = MAX_POINTS | PER_CLASS_ITEMS | COMPARISON_ITEMS | POLICY_ITEMS
 
 
+class ItemRecord(TypedDict):
+    """An item's result as JSON."""
+
+    id: str
+    points: float
+    max_points: float
+    passed: bool
+    message: str
+    mistake: str | None
+
+
 @dataclass(frozen=True)
 class ItemResult:
     """One item judged: its points and the sentence the student reads. No hidden number may stand in ``message``."""
@@ -61,6 +73,10 @@ class ItemResult:
         points = int(2 * maximum * fraction) / 2
         return cls(item, points, maximum, points == maximum, message, mistake)
 
+    def record(self) -> ItemRecord:
+        """This result as JSON."""
+        return cast(ItemRecord, asdict(self))
+
 
 @dataclass(frozen=True, eq=False)
 class Judge:
@@ -76,7 +92,7 @@ class Judge:
 def as_json(items: list[ItemResult], isolation: dict[str, Any]) -> dict[str, Any]:
     """The answer of ``try --json`` and ``check-evidence --json``."""
     return {
-        "items": [asdict(item) for item in items],
+        "items": [item.record() for item in items],
         "points": sum(item.points for item in items),
         "max_points": sum(item.max_points for item in items),
         "isolation": isolation,

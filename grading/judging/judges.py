@@ -6,15 +6,16 @@ cell whose item has neither is run as an ordinary nbgrader test.
 """
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from grading.judging.evidence import LATENCY, QUANTIZATION, RELEASE
+from grading.judging.flags import Flag
+from grading.judging.function_judge import CallRecord
 from grading.judging.items import EXERCISE_ITEMS, ItemResult, Judge
 
 __all__ = ["FOLDER_JUDGES", "FUNCTION_JUDGES", "FunctionJudge", "judged_outside"]
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +27,12 @@ class FunctionJudge(Judge):
 
     exercise: str
 
-    def ask(self, seed: str) -> tuple[list[Any], list[Json]]:
+    def ask(self, seed: str) -> tuple[list[Any], list[CallRecord]]:
         """The hidden questions of this seed, and the calls that put them to the student's function."""
         asked = self._module("questions").load(seed)
         return asked, self._module("judge").calls(asked)
 
-    def judge(self, questions: list[Any], run: Json, source: str) -> tuple[list[ItemResult], list[Any]]:
+    def judge(self, questions: list[Any], run: Mapping[str, Any], source: str) -> tuple[list[ItemResult], list[Flag]]:
         """Items and flags for the answers of a run."""
         items, flags = self._module("judge").judge(questions, run["answers"], bool(run["asked"]), source)
         return list(items), list(flags)

@@ -156,7 +156,7 @@ def _cold(runs: Sequence[dict[str, Any]]) -> Iterator[Flag]:
     for index, run in enumerate(runs):
         samples_us = run.get("samples_us")
         first = next(iter(samples_us.values()), None) if isinstance(samples_us, dict) else None
-        times = [sample for sample in first if _is_time(sample)] if _is_list(first) else []
+        times = [sample for sample in first if _is_time(sample)] if isinstance(first, list) else []
         cold = run.get("cold_start_us")
         if times and _is_time(cold) and cold < statistics.median(times):
             reason = f"run {index + 1}: loading and the first call together took less time than a warm call"

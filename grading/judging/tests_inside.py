@@ -7,26 +7,26 @@ there can be forged.  It is kept for other courses' assignments; a submission wi
 import math
 from typing import Any
 
+from grading.course.skeleton import Cell, role_of
+from grading.judging.flags import Flag
 from grading.judging.items import ItemResult
 
 __all__ = ["INSIDE", "judge_inside"]
 
-INSIDE = {
-    "id": "checked-inside",
-    "reason": "some tests of this assignment run in the student's own process, where a result can be forged",
-}
+INSIDE = Flag(
+    "checked-inside",
+    "some tests of this assignment run in the student's own process, where a result can be forged",
+)
 """The flag of a submission with points from there."""
 
-Json = dict[str, Any]
 
-
-def judge_inside(cell: Json, run: Json) -> ItemResult:
+def judge_inside(cell: Cell, run: dict[str, Any]) -> ItemResult:
     """The item of one executed test cell: nbgrader's rules, but nothing for what did not run or is below zero.
 
     An error gives nothing; a last expression that is a number gives that many points; anything else gives all.  A line
     on standard error costs nothing: native libraries write there whatever they like.
     """
-    role = cell["metadata"]["nbgrader"]
+    role = role_of(cell)
     item, maximum = role["grade_id"], float(role["points"])
     outputs = run["outputs"].get(cell["id"], [])
     if run["execution_counts"].get(cell["id"]) is None:
@@ -38,13 +38,11 @@ def judge_inside(cell: Json, run: Json) -> ItemResult:
         if output.get("output_type") == "execute_result":
             points = _points(output, maximum)
             passed = points == maximum
-            return ItemResult(
-                item, points, maximum, passed, "This test passed." if passed else "Partial credit.", INSIDE
-            )
+            return ItemResult(item, points, maximum, passed, "This test passed." if passed else "Partial credit.")
     return ItemResult(item, maximum, maximum, True, "This test passed.")
 
 
-def _reason(cell: Json, output: Json) -> str:
+def _reason(cell: Cell, output: dict[str, Any]) -> str:
     """What the error said, unless the cell holds hidden tests, whose words may carry what they compare with."""
     if "BEGIN HIDDEN TESTS" in cell["source"]:
         return ""
@@ -52,7 +50,7 @@ def _reason(cell: Json, output: Json) -> str:
     return f": {name}: {value}" if value else f": {name}"
 
 
-def _points(output: Json, maximum: float) -> float:
+def _points(output: dict[str, Any], maximum: float) -> float:
     data = output.get("data")
     text = data.get("text/plain") if isinstance(data, dict) else None
     text = "".join(text) if isinstance(text, list) else text

@@ -8,29 +8,34 @@ A cell that was duplicated, deleted, renamed, re-typed or re-pointed changes not
 
 import copy
 import json
-from typing import Any
+from typing import Any, TypedDict
 
 from deep_learning_cases.errors import EvidenceError
-from grading.course.skeleton import role_of
+from grading.course.skeleton import Cell, Notebook, role_of
 from grading.quick_imports import leave_out_format_checker
 from grading.submission.pictures import clean_attachments
 
-__all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "parse_notebook", "rebuild"]
+__all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "Note", "parse_notebook", "rebuild"]
 
 MAX_NOTEBOOK_BYTES = 24 * 1024 * 1024
 MAX_CELLS = 1000
 MAX_SOURCE_BYTES = 1024 * 1024
 _TYPES = ("code", "markdown", "raw")
 
-Cell = dict[str, Any]
-Note = dict[str, str]
+
+class Note(TypedDict):
+    """What differed: deleted, duplicated, renamed, retyped, repointed, edited, moved or tagged."""
+
+    kind: str
+    cell: str
+    message: str
 
 
 class NotANotebookError(EvidenceError):
     """A submitted ``.ipynb`` is not a notebook that Jupyter could open."""
 
 
-def parse_notebook(content: bytes, name: str) -> dict[str, Any]:
+def parse_notebook(content: bytes, name: str) -> Notebook:
     """The submitted file as a notebook in format 4: a dict with a list of cells, each with a type and a source text.
 
     Raises NotANotebookError for anything else; nothing in it is trusted beyond that.
@@ -53,12 +58,10 @@ def parse_notebook(content: bytes, name: str) -> dict[str, Any]:
     return {"cells": [_plain(cell, name) for cell in cells]}
 
 
-def rebuild(skeleton: dict[str, Any], submitted: dict[str, Any]) -> tuple[dict[str, Any], list[Note]]:
+def rebuild(skeleton: Notebook, submitted: Notebook) -> tuple[Notebook, list[Note]]:
     """The notebook to run, and notes on what differed from the source.
 
     ``skeleton`` as :func:`grading.course.skeleton.skeleton_of` gives it, ``submitted`` as :func:`parse_notebook` does.
-    A note is {"kind", "cell", "message"}; kinds: deleted, duplicated, renamed, retyped, repointed, edited, moved,
-    tagged.
     """
     notes: list[Note] = []
     matched, extras = _match(skeleton["cells"], submitted["cells"], notes)
@@ -204,8 +207,8 @@ def _plain(cell: Any, name: str) -> Cell:
         raise _not_one(name, "the source of one of its cells is no text")
     if len(source) > MAX_SOURCE_BYTES:
         raise _not_one(name, f"one of its cells has {len(source)} characters, more than {MAX_SOURCE_BYTES}")
-    metadata = cell.get("metadata") if isinstance(cell.get("metadata"), dict) else {}
-    role = metadata.get("nbgrader") if isinstance(metadata.get("nbgrader"), dict) else {}
+    metadata = _dict(cell.get("metadata"))
+    role = _dict(metadata.get("nbgrader"))
     grade_id, points = role.get("grade_id"), role.get("points")
     return {
         "cell_type": cell["cell_type"],
@@ -218,13 +221,17 @@ def _plain(cell: Any, name: str) -> Cell:
     }
 
 
-def _upgraded(notebook: dict[str, Any], name: str) -> dict[str, Any]:
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _upgraded(notebook: Notebook, name: str) -> Notebook:
     """Notebooks of Jupyter's third format still turn up; nbformat, which is slow to import, knows how to read them."""
     leave_out_format_checker()
     try:
         import nbformat
 
-        upgraded: dict[str, Any] = json.loads(nbformat.writes(nbformat.convert(nbformat.from_dict(notebook), 4)))
+        upgraded: Notebook = json.loads(nbformat.writes(nbformat.convert(nbformat.from_dict(notebook), 4)))
     except Exception as error:
         raise _not_one(name, "it is of an old format and cannot be converted") from error
     return upgraded

@@ -8,14 +8,14 @@ import hashlib
 import os
 import re
 import stat
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground.out_folder import EARLIER
 
-__all__ = ["StageLimits", "Staged", "read_file", "stage", "unpack"]
+__all__ = ["LeftOut", "StageLimits", "Staged", "read_file", "stage", "unpack"]
 
 _CHUNK = 1 << 20
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,200}")
@@ -33,17 +33,21 @@ class StageLimits:
     depth: int = 6
 
 
+class LeftOut(TypedDict):
+    """A file that was not copied."""
+
+    name: str
+    why: str
+
+
 @dataclass
 class Staged:
     """``files`` {name: bytes}, what was ``left_out`` [{name, why}], and a digest over the names and contents copied."""
 
     folder: str
     files: dict[str, int] = field(default_factory=dict)
-    left_out: list[dict[str, str]] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     digest: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def stage(source: str | Path, folder: str | Path, limits: StageLimits | None = None) -> Staged:

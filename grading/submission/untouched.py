@@ -4,7 +4,7 @@ Evidence is a folder that can be copied from a neighbour.  Whoever wrote no answ
 and a notebook that was never saved should say so instead of giving half of the points.
 """
 
-from typing import Any
+from grading.course.skeleton import Cell, Notebook, role_of
 
 __all__ = ["UNTOUCHED", "is_untouched"]
 
@@ -13,12 +13,10 @@ UNTOUCHED = (
     "before it was handed in?"
 )
 
-Cell = dict[str, Any]
 
-
-def is_untouched(skeleton: dict[str, Any], notebook: dict[str, Any]) -> bool:
+def is_untouched(skeleton: Notebook, notebook: Notebook) -> bool:
     """True if a rebuilt notebook asks for answers and holds none: comments and empty lines are no answer."""
-    asked = {cell["id"]: cell for cell in skeleton["cells"] if _is_solution(cell)}
+    asked = {cell["id"]: cell for cell in skeleton["cells"] if role_of(cell).get("solution")}
     known = {cell["id"] for cell in skeleton["cells"]}
     for cell in notebook["cells"]:
         if cell["id"] in asked and _meaning(cell) != _meaning(asked[cell["id"]]):
@@ -26,10 +24,6 @@ def is_untouched(skeleton: dict[str, Any], notebook: dict[str, Any]) -> bool:
         if cell["id"] not in known and cell["cell_type"] == "code" and _meaning(cell):
             return False
     return bool(asked)
-
-
-def _is_solution(cell: Cell) -> bool:
-    return bool((cell.get("metadata", {}).get("nbgrader") or {}).get("solution"))
 
 
 def _meaning(cell: Cell) -> str:

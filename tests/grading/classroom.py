@@ -17,6 +17,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from grading.class_run.quiet import quiet_nbgrader
+from grading.class_run.records import Answer, Job
 
 CASES = Path(__file__).parents[1] / "submissions"
 ASSIGNMENT = "small"
@@ -221,10 +222,10 @@ class FakeBackend:
         self.fail, self.box = fail or {}, box or FakeBox()
         self.graded: list[str] = []
 
-    def submit(self, job: Json) -> "concurrent.futures.Future[Json]":
+    def submit(self, job: Job) -> "concurrent.futures.Future[Answer]":
         from grading.class_run.one_submission import grade_submission
 
-        future: concurrent.futures.Future[Json] = concurrent.futures.Future()
+        future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
         try:
             if job["student"] in self.fail:
                 raise self.fail[job["student"]]

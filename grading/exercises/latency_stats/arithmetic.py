@@ -44,22 +44,26 @@ def _truth(samples: tuple[float, ...], batch_size: int) -> dict[str, float]:
 
 
 def nearest_rank(samples: Samples, percent: float) -> float:
+    """The least sample that ``percent`` of all are not above."""
     rank = math.ceil(percent * len(samples) / 100)
     return sorted(samples)[rank - 1]
 
 
 def spread(samples: Samples) -> float:
+    """Standard deviation of all samples."""
     # Not statistics.pstdev: its exact fractions take a hundred times as long, and a search computes thousands.
     return float(np.std(samples))
 
 
 def sample_spread(samples: Samples) -> float:
+    """Standard deviation estimated from a sample; StatisticsError for one alone."""
     if len(samples) < 2:
         raise statistics.StatisticsError("one sample has no spread")
     return float(np.std(samples, ddof=1))
 
 
 def thirds(samples: Samples) -> list[Samples]:
+    """Three parts of equal length, without what is left over; fewer where there are fewer samples."""
     length = max(1, len(samples) // 3)
     return [part for part in (samples[k * length : (k + 1) * length] for k in range(3)) if len(part)]
 
@@ -69,6 +73,7 @@ def _thirds_with_rest(samples: Samples) -> list[Samples]:
 
 
 def hundreds(samples: Samples) -> list[Samples]:
+    """Parts of a hundred samples; the last may be shorter."""
     return [samples[start : start + 100] for start in range(0, len(samples), 100)]
 
 

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 from grading.exercises.latency_stats.arithmetic import Case, true_answer
 from grading.exercises.latency_stats.mistakes import RAISED, Memo, Value, Variant, variants
+from grading.judging.function_judge import close
 
-__all__ = ["RELATIVE_TOLERANCE", "Diagnosis", "close", "diagnose"]
-
-RELATIVE_TOLERANCE = 1e-6
-"""Room for float32 arithmetic (6e-8) and for any order of summation; a time rounded to a thousandth of a microsecond is
-an order of magnitude further off on the hidden inputs, and every other known mistake much further."""
+__all__ = ["Diagnosis", "diagnose"]
 
 FEW_SAMPLES = 3
 
@@ -25,11 +22,6 @@ class Diagnosis:
     ids: tuple[str, ...]
     everywhere: bool = True
     raises: frozenset[int] = frozenset()
-
-
-def close(a: float, b: float) -> bool:
-    """Equal within the tolerance for right answers."""
-    return abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b))
 
 
 def diagnose(quantity: str, cases: Sequence[Case], answers: Sequence[Value]) -> list[Diagnosis]:

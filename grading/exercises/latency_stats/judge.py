@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grading.exercises.latency_stats.diagnosis import Diagnosis, close, diagnose
+from grading.exercises.latency_stats.diagnosis import Diagnosis, diagnose
 from grading.exercises.latency_stats.messages import PRAISE, raised_remark, wrong_message
 from grading.exercises.latency_stats.mistakes import RAISED, sentences
 from grading.exercises.latency_stats.questions import Fixture
 from grading.exercises.latency_stats.readings import Reading, read
 from grading.judging.flags import Flag, source_flags
+from grading.judging.function_judge import CallRecord, close, faults_of, refusal, unanswered, why_raised
 from grading.judging.items import STATS_ITEMS, ItemResult
 
 __all__ = ["calls", "judge"]
@@ -39,7 +40,7 @@ FAULTS = {
 }
 
 
-def calls(fixtures: Sequence[Fixture]) -> list[dict[str, Any]]:
+def calls(fixtures: Sequence[Fixture]) -> list[CallRecord]:
     """The questions for the sandbox, one per fixture; nothing in them tells what is expected."""
     return [
         {
@@ -87,16 +88,10 @@ def judge(
 
 def _whole(proper: list[Reading], reached: bool, source: str, used_library: bool) -> str | None:
     """A reason why there is no answer at all."""
-    if any(reading.answered for reading in proper):
-        return None
-    kinds = {reading.error for reading in proper}
-    if used_library:
+    if used_library and not any(reading.answered for reading in proper):
         return "calls-the-library"
-    if kinds == {"NotImplementedError"}:
-        return "not-written"
-    if kinds == {"NotDefined"}:
-        return "no-function" if _compiles(source) else "syntax-error"
-    return "stopped" if kinds == {None} or not reached else None
+    whole = unanswered(proper, reached)
+    return "syntax-error" if whole == "no-function" and not _compiles(source) else whole
 
 
 def _compiles(source: str) -> bool:
@@ -156,7 +151,7 @@ def _partly_raised(
 ) -> ItemResult:
     """No wrong answer, but some inputs without one."""
     half = 2 * len(raised) < len(readings)
-    mistake = cause or ("stopped" if all(reading.error is None for reading in raised) else "raises-on-good-input")
+    mistake = cause or why_raised(raised)
     message = sentences(mistake, VALUE_ITEMS["stats_p95"] if cause else quantity)
     if half:
         message += " Where the function answered, this value is right: half of the points."
@@ -204,7 +199,7 @@ def _without_tuples_it_cannot_change(readings: list[Reading]) -> list[Reading]:
         reading
         for reading in readings
         if reading.answered
-        or reading.fixture.container != "tuple"
+        or reading.question.container != "tuple"
         or reading.error not in ("AttributeError", "TypeError")
     ]  # fmt: skip
 
@@ -219,8 +214,7 @@ def _pure(proper: list[Reading]) -> ItemResult:
 
 
 def _errors(faulty: list[Reading]) -> ItemResult:
-    accepted = {reading.fixture.bad for reading in faulty if reading.answered}
-    other = {reading.fixture.bad for reading in faulty if not reading.answered and not reading.value_error}
+    accepted, other = faults_of(faulty)
     if accepted:
         if accepted == {"batch not whole"} and not other:
             # Everything that makes the answer meaningless is refused; `batch_size < 1` is a defensible reading of the
@@ -235,6 +229,4 @@ def _errors(faulty: list[Reading]) -> ItemResult:
 
 
 def _refusal(mistake: str, faults: set[str], fraction: float) -> ItemResult:
-    named = "; ".join(words for fault, words in FAULTS.items() if fault in faults)
-    message = f"{sentences(mistake, 'n')} It happened for: {named}."
-    return ItemResult.of("stats_errors", fraction, message + (" Half of the points." if fraction else ""), mistake)
+    return refusal("stats_errors", mistake, sentences(mistake, "n"), faults, FAULTS, fraction)

@@ -1,10 +1,9 @@
 """The sentences about ``latency_stats`` that depend on where its answers are wrong; no hidden number gets in."""
 
-import builtins
-
 from grading.exercises.latency_stats.diagnosis import Diagnosis
 from grading.exercises.latency_stats.mistakes import CATALOGUE, sentences
 from grading.exercises.latency_stats.readings import Reading
+from grading.judging.function_judge import named_error
 
 __all__ = ["PRAISE", "raised_remark", "wrong_message"]
 
@@ -35,6 +34,7 @@ CONTAINERS = {"list": "lists", "tuple": "tuples", "numpy": "NumPy arrays"}
 def wrong_message(
     quantity: str, diagnosis: Diagnosis | None, readings: list[Reading], wrong: list[Reading], raised: list[Reading]
 ) -> str:
+    """What a quantity's answers equal, where that is known, and where they are off."""
     if diagnosis is None:
         return sentences("unknown", quantity) + _pattern(readings, wrong) + raised_remark(raised, readings)
     first, *others = diagnosis.ids
@@ -55,8 +55,8 @@ def _pattern(readings: list[Reading], wrong: list[Reading]) -> str:
         "an even number of samples": lambda r: len(r.case.samples) % 2 == 0,
         "an odd number of samples": lambda r: len(r.case.samples) % 2 == 1,
         "samples that contain equal times": lambda r: len(set(r.case.samples)) < len(r.case.samples),
-        "NumPy arrays": lambda r: r.fixture.container == "numpy",
-        "tuples": lambda r: r.fixture.container == "tuple",
+        "NumPy arrays": lambda r: r.question.container == "numpy",
+        "tuples": lambda r: r.question.container == "tuple",
         "whole numbers": lambda r: all(isinstance(sample, int) for sample in r.case.samples),
     }
     for words, holds in tests.items():
@@ -66,13 +66,10 @@ def _pattern(readings: list[Reading], wrong: list[Reading]) -> str:
 
 
 def raised_remark(raised: list[Reading], readings: list[Reading]) -> str:
+    """For which inputs there was no answer, and the exception if it is one of Python's own."""
     if not raised:
         return ""
-    kinds = {reading.error for reading in raised}
-    # A class's name is the student's text and could carry anything: only Python's own names are repeated.
-    kind = kinds.pop() if len(kinds) == 1 else None
-    named = f" ({kind})" if kind in vars(builtins) else ""
-    containers = {CONTAINERS[reading.fixture.container] for reading in raised}
-    fine = {CONTAINERS[reading.fixture.container] for reading in readings if reading.answered}
+    containers = {CONTAINERS[reading.question.container] for reading in raised}
+    fine = {CONTAINERS[reading.question.container] for reading in readings if reading.answered}
     where = " and ".join(sorted(containers)) if not containers & fine and fine else "some proper samples"
-    return f" There was no answer for {where}{named}."
+    return f" There was no answer for {where}{named_error(raised)}."

@@ -4,18 +4,16 @@ The words stand in ``mistakes.toml``, the arithmetic in ``rules``; here the two 
 name of the quantity is put in, so that no hidden number can get into a message.
 """
 
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from grading.exercises.latency_stats.arithmetic import Case, Finish, Rule, View
 from grading.exercises.latency_stats.rules import FINISHES, RULES
 from grading.exercises.latency_stats.views import VIEWS
+from grading.judging.function_judge import catalogue
 
-__all__ = ["CATALOGUE", "RAISED", "Memo", "Mistake", "Value", "Variant", "sentences", "variants"]
+__all__ = ["CATALOGUE", "RAISED", "Memo", "Value", "Variant", "sentences", "variants"]
 
 RAISED = "raised"
 Value = float | str
@@ -25,27 +23,12 @@ _FAILURES = (ArithmeticError, LookupError, ValueError)
 """How mistaken code fails; statistics' and NumPy's complaints about empty input are ValueErrors."""
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """``equals`` says what the answer equals, ``ask`` is the question to ask oneself; ``{q}`` is the quantity."""
-
-    id: str
-    equals: str
-    ask: str
-
-
-def _catalogue() -> dict[str, Mistake]:
-    texts = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
-    return {key: Mistake(key, text["equals"], text["ask"]) for key, text in texts.items()}
-
-
-CATALOGUE: dict[str, Mistake] = _catalogue()
+CATALOGUE = catalogue(__file__)
 
 
 def sentences(mistake: str, quantity: str) -> str:
     """The two sentences of a mistake about one quantity."""
-    entry = CATALOGUE[mistake]
-    return f"{entry.equals.format(q=quantity)} {entry.ask}"
+    return CATALOGUE[mistake].sentences(quantity)
 
 
 class Variant(NamedTuple):
@@ -74,6 +57,7 @@ class Memo:
         self._numbers: dict[tuple[int, View, Rule], Value] = {}
 
     def number(self, view: View, rule: Rule, case: Case) -> Value:
+        """What the rule makes of the samples that the view uses; RAISED where either fails."""
         key = (id(case), view, rule)
         if key not in self._numbers:
             samples = self._samples(view, case)

@@ -15,6 +15,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from grading.judging.function_judge import drawing
+
 __all__ = ["Fixture", "fingerprint", "load"]
 
 
@@ -41,7 +43,7 @@ Draw = Callable[[random.Random, int], list[float]]
 def load(seed: str) -> list[Fixture]:
     """All fixtures of a seed, in an order that follows from the seed; ids say nothing about the content."""
     made = [_proper(seed, *row) for row in _PROPER] + [_faulty(seed, *row) for row in _BAD]
-    random.Random(_digest(seed, "order")).shuffle(made)
+    drawing(seed, "order").shuffle(made)
     return [
         Fixture(f"q{number:02d}", tuple(samples), container, batch_size, rounds, bad)
         for number, (samples, container, batch_size, rounds, bad) in enumerate(made, 1)
@@ -144,18 +146,14 @@ Row = tuple[list[float], str, float, int, str]
 
 
 def _proper(seed: str, name: str, n: int, draw: Draw, container: str, batch_size: int, rounds: int) -> Row:
-    return draw(random.Random(_digest(seed, name)), n), container, batch_size, rounds, ""
+    return draw(drawing(seed, name), n), container, batch_size, rounds, ""
 
 
 def _faulty(seed: str, kind: str, n: int, value: float | None, batch_size: float) -> Row:
-    rng = random.Random(_digest(seed, f"bad {kind} {n}"))
+    rng = drawing(seed, f"bad {kind} {n}")
     samples = _plain(rng, n)
     if value is not None:
         # Never first nor last of several: a test of the ends, or of a sorted list's ends, must not be enough.
         place = rng.randrange(1, n - 1) if n > 2 else 0
         samples[place] = value * samples[place] if value < 0 and math.isfinite(value) else value
     return samples, "list", batch_size, 1, kind
-
-
-def _digest(seed: str, name: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\0{name}".encode()).digest(), "big")

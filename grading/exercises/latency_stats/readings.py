@@ -7,55 +7,40 @@ from typing import Any
 from grading.exercises.latency_stats.arithmetic import Case, true_answer
 from grading.exercises.latency_stats.mistakes import Value
 from grading.exercises.latency_stats.questions import Fixture
+from grading.judging.function_judge import Reply
 
 __all__ = ["QUANTITIES", "Reading", "read"]
 
 QUANTITIES = ("n", "p50_us", "p95_us", "images_per_second")
 _TYPE_MISTAKES = {"missing": "missing-key", "str": "returns-text", "bool": "returns-bool", "bool_": "returns-bool"}
 
-_LOST = ("TimeLimit", "Died", "NotAsked", "BadAnswer")
-"""What the sandbox says of a call that brought no answer back."""
-
 
 @dataclass(frozen=True)
-class Reading:
+class Reading(Reply):
     """One fixture with its answer.
 
     ``values`` holds a number per quantity, or the id of a mistake of form where there is none; it is empty if the
-    function raised.  ``error`` is the exception's type name, None if there is no answer at all.  ``changed`` tells
-    whether the samples were altered.
+    function raised.
     """
 
-    fixture: Fixture
+    question: Fixture
     case: Case
     truth: dict[str, float]
-    answered: bool
     values: dict[str, Value]
-    error: str | None
-    value_error: bool
-    changed: bool
-    used_library: bool
+
+    @property
+    def used_library(self) -> bool:
+        """Whether the function called the library's own summary."""
+        return self.answer.get("used_library") is True
 
 
 def read(fixture: Fixture, answer: Any) -> Reading:
     """Read one answer; whatever has not the expected form counts as no answer."""
     answer = answer if isinstance(answer, dict) else {}
-    answered = answer.get("ok") is True
-    values = {quantity: _value(answer, quantity) for quantity in QUANTITIES} if answered else {}
+    values = {quantity: _value(answer, quantity) for quantity in QUANTITIES} if answer.get("ok") is True else {}
     numbers = {quantity: float(value) for quantity, value in values.items() if not isinstance(value, str)}
     case = Case(fixture.samples, int(fixture.batch_size), numbers)
-    kind, ancestry = _error(answer.get("error"))
-    return Reading(
-        fixture=fixture,
-        case=case,
-        truth={} if fixture.bad else true_answer(case),
-        answered=answered,
-        values=values,
-        error=None if answered else kind,
-        value_error="ValueError" in ancestry,
-        changed=_changed(fixture, answer.get("samples_after")),
-        used_library=answer.get("used_library") is True,
-    )
+    return Reading(fixture, fixture.samples, answer, case, {} if fixture.bad else true_answer(case), values)
 
 
 def _value(answer: dict[str, Any], quantity: str) -> Value:
@@ -78,17 +63,3 @@ def _finite(value: float) -> Value:
         return value if math.isfinite(value) else "returns-nan"
     except OverflowError:
         return "returns-nan"
-
-
-def _error(error: Any) -> tuple[str | None, list[Any]]:
-    if not isinstance(error, dict) or not isinstance(error.get("type"), str) or error["type"] in _LOST:
-        return None, []
-    ancestry = error.get("mro")
-    return error["type"], ancestry if isinstance(ancestry, list) else []
-
-
-def _changed(fixture: Fixture, after: Any) -> bool:
-    """Whether proper samples differ from what was handed over; unknown counts as unchanged, for the answer decides."""
-    if fixture.bad or not isinstance(after, list):
-        return False
-    return len(after) != len(fixture.samples) or any(a != b for a, b in zip(after, fixture.samples, strict=True))

@@ -11,6 +11,7 @@ import math
 import statistics
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -50,11 +51,11 @@ def _as_text(rule: Rule) -> Rule:
     return lambda samples, case: rule(sorted(samples, key=str), case)
 
 
-def _numpy(percent: float, method: str) -> Rule:
+def _numpy(percent: float, method: Any) -> Rule:
     return lambda samples, _case: float(np.percentile(samples, percent, method=method))
 
 
-def _quantiles(n: int, method: str) -> Rule:
+def _quantiles(n: int, method: Any) -> Rule:
     return lambda samples, _case: statistics.quantiles(samples, n=n, method=method)[n * 19 // 20 - 1]
 
 

@@ -5,14 +5,23 @@ and ``per_class_manners`` by input that makes no sense and by the lists afterwar
 function that answers at least one of the hidden questions about values rightly.
 """
 
-import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grading.exercises.per_class_accuracy.mistakes import ABSENT, Answer, close, diagnose, sentences
+from grading.exercises.per_class_accuracy.mistakes import ABSENT, Answer, diagnose, sentences
 from grading.exercises.per_class_accuracy.questions import Question
 from grading.judging.flags import Flag, source_flags
+from grading.judging.function_judge import (
+    CallRecord,
+    Reply,
+    close,
+    faults_of,
+    named_error,
+    refusal,
+    unanswered,
+    why_raised,
+)
 from grading.judging.items import PER_CLASS_ITEMS, ItemResult
 
 __all__ = ["calls", "judge"]
@@ -43,29 +52,24 @@ FAULTS = {
     "label outside": "a label that is no class",
     "prediction outside": "a prediction that is no class",
 }
-_LOST = ("TimeLimit", "Died", "NotAsked", "BadAnswer")
-"""What the sandbox says of a call that brought no answer back."""
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _Reading(Reply):
     """One question with what came back: ``values`` is None where ``form`` names a mistake or the function raised."""
 
     question: Question
-    answered: bool
     values: Answer | None
     form: str | None
-    error: str | None
-    value_error: bool
-    changed: bool
 
     @property
     def right(self) -> bool:
+        """Whether the answer is right for every class."""
         truth = self.question.truth
         return self.values is not None and len(self.values) == len(truth) and all(map(close, self.values, truth))
 
 
-def calls(questions: Sequence[Question]) -> list[dict[str, Any]]:
+def calls(questions: Sequence[Question]) -> list[CallRecord]:
     """One call per question; nothing in them tells what is expected."""
     return [
         {
@@ -85,7 +89,7 @@ def judge(
     readings = [_read(question, answers.get(question.id)) for question in questions]
     flags = source_flags(source) + _library_flags(source)
     proper = [reading for reading in readings if not reading.question.bad]
-    whole = _whole(proper, reached)
+    whole = unanswered(proper, reached)
     if whole:
         return [ItemResult.of(item, 0, sentences(whole), whole) for item in PER_CLASS_ITEMS], flags
     full = [reading for reading in proper if all(reading.question.images)]
@@ -101,21 +105,8 @@ def judge(
 def _read(question: Question, answer: Any) -> _Reading:
     """Read one answer with suspicion; whatever has not the expected form counts as no answer."""
     answer = answer if isinstance(answer, dict) else {}
-    answered = answer.get("ok") is True
-    values, form = _members(answer) if answered else (None, None)
-    error = answer.get("error")
-    known = isinstance(error, dict) and isinstance(error.get("type"), str) and error["type"] not in _LOST
-    ancestry = error.get("mro") if known and isinstance(error, dict) else []
-    after = answer.get("samples_after")
-    return _Reading(
-        question=question,
-        answered=answered,
-        values=values,
-        form=form,
-        error=error["type"] if known and isinstance(error, dict) and not answered else None,
-        value_error=isinstance(ancestry, list) and "ValueError" in ancestry,
-        changed=isinstance(after, list) and after != [*question.predictions, *question.labels],
-    )
+    values, form = _members(answer) if answer.get("ok") is True else (None, None)
+    return _Reading(question, (*question.predictions, *question.labels), answer, values, form)
 
 
 def _members(answer: dict[str, Any]) -> tuple[Answer | None, str | None]:
@@ -131,18 +122,6 @@ def _members(answer: dict[str, Any]) -> tuple[Answer | None, str | None]:
     return None, "returns-a-dictionary" if isinstance(answer.get("value"), dict) else "returns-another-type"
 
 
-def _whole(proper: list[_Reading], reached: bool) -> str | None:
-    """A reason why there is no answer at all."""
-    if any(reading.answered for reading in proper):
-        return None
-    kinds = {reading.error for reading in proper}
-    if kinds == {"NotImplementedError"}:
-        return "not-written"
-    if kinds == {"NotDefined"}:
-        return "no-function"
-    return "stopped" if kinds == {None} or not reached else None
-
-
 def _values(full: list[_Reading]) -> ItemResult:
     item = "per_class_values"
     forms = [reading.form for reading in full if reading.form]
@@ -156,7 +135,7 @@ def _values(full: list[_Reading]) -> ItemResult:
         return ItemResult.of(item, 0, sentences(mistake) + _remark(raised), mistake)
     if raised:
         half = 2 * len(raised) < len(full)
-        mistake = "stopped" if all(reading.error is None for reading in raised) else "raises-on-good-input"
+        mistake = why_raised(raised)
         message = sentences(mistake) + _remark(raised) + (HALF if half else "")
         return ItemResult.of(item, 0.5 if half else 0, message, mistake)
     return ItemResult.of(item, 1, PRAISE[item])
@@ -218,24 +197,15 @@ def _manners(proper: list[_Reading], faulty: list[_Reading]) -> ItemResult:
     item = "per_class_manners"
     if any(reading.changed for reading in proper):
         return ItemResult.of(item, 0, sentences("changes-its-input"), "changes-its-input")
-    accepted = {reading.question.bad for reading in faulty if reading.answered}
-    other = {reading.question.bad for reading in faulty if not reading.answered and not reading.value_error}
+    accepted, other = faults_of(faulty)
     for mistake, faults, fraction in (("accepts-bad-input", accepted, 0.0), ("wrong-error-type", other, 0.5)):
         if faults:
-            named = "; ".join(words for fault, words in FAULTS.items() if fault in faults)
-            message = f"{sentences(mistake)} It happened for: {named}.{HALF if fraction else ''}"
-            return ItemResult.of(item, fraction, message, mistake)
+            return refusal(item, mistake, sentences(mistake), faults, FAULTS, fraction)
     return ItemResult.of(item, 1, PRAISE[item])
 
 
 def _remark(raised: list[_Reading]) -> str:
-    if not raised:
-        return ""
-    kinds = {reading.error for reading in raised}
-    # A class's name is the student's text and could carry anything: only Python's own names are repeated.
-    kind = kinds.pop() if len(kinds) == 1 else None
-    named = f" ({kind})" if kind in vars(builtins) else ""
-    return f" Some proper inputs ended in an exception{named}."
+    return f" Some proper inputs ended in an exception{named_error(raised)}." if raised else ""
 
 
 def _library_flags(source: str) -> list[Flag]:

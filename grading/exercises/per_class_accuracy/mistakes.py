@@ -1,22 +1,18 @@
 """What known mistakes of ``per_class_accuracy`` would answer; the words stand in ``mistakes.toml``."""
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from grading.exercises.per_class_accuracy.questions import Question
+from grading.judging.function_judge import catalogue, close
 
-__all__ = ["ABSENT", "Answer", "close", "diagnose", "sentences"]
+__all__ = ["ABSENT", "CATALOGUE", "Answer", "diagnose", "sentences"]
 
 Answer = list[float | None]
 Rule = Callable[[Question], Answer]
 Finish = Callable[[float], float]
 
-_TEXTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
-
-RELATIVE_TOLERANCE = 1e-6
-"""Room for float32 arithmetic; the coarsest rounding that a mistake here makes is far beyond."""
+CATALOGUE = catalogue(__file__)
 
 ABSENT = {0.0: "absent-as-zero", 1.0: "absent-as-one"}
 """What a class without images is given by mistake."""
@@ -24,14 +20,7 @@ ABSENT = {0.0: "absent-as-zero", 1.0: "absent-as-one"}
 
 def sentences(mistake: str) -> str:
     """The two sentences of a mistake: what the answer equals, and what to ask oneself."""
-    return f"{_TEXTS[mistake]['equals']} {_TEXTS[mistake]['ask']}"
-
-
-def close(a: float | None, b: float | None) -> bool:
-    """Equal within the tolerance; None only equals None."""
-    if a is None or b is None:
-        return a is b
-    return abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b))
+    return CATALOGUE[mistake].sentences()
 
 
 def diagnose(questions: Sequence[Question], answers: Sequence[Answer]) -> str | None:

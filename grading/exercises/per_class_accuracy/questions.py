@@ -5,9 +5,10 @@ wrong on at least one, and no two mistakes answer all of them alike.  Inputs on 
 all, labels that are not whole numbers) are left out.
 """
 
-import hashlib
 import random
 from dataclasses import dataclass
+
+from grading.judging.function_judge import drawing
 
 __all__ = ["Question", "load"]
 
@@ -72,7 +73,7 @@ _BAD = (
 def load(seed: str) -> list[Question]:
     """All questions of a seed, in an order that follows from it; ids say nothing about the content."""
     made = [_proper(seed, *row) for row in _PROPER] + [_faulty(seed, *row) for row in _BAD]
-    random.Random(_digest(seed, "order")).shuffle(made)
+    drawing(seed, "per-class", "order").shuffle(made)
     return [Question(f"c{number:02d}", *one) for number, one in enumerate(made, 1)]
 
 
@@ -80,7 +81,7 @@ Row = tuple[tuple[int, ...], tuple[int, ...], int, str, str]
 
 
 def _proper(seed: str, name: str, classes: int, images: int, absent: tuple[int, ...], container: str) -> Row:
-    rng = random.Random(_digest(seed, name))
+    rng = drawing(seed, "per-class", name)
     while True:
         predictions, labels = _draw(rng, classes, images, absent)
         question = Question("", predictions, labels, classes, container)
@@ -115,7 +116,7 @@ def _telling(question: Question, absent: tuple[int, ...]) -> bool:
 
 
 def _faulty(seed: str, fault: str, kind: str) -> Row:
-    rng = random.Random(_digest(seed, f"bad {fault} {kind}"))
+    rng = drawing(seed, "per-class", f"bad {fault} {kind}")
     classes, images = rng.randrange(4, 9), rng.randrange(20, 40)
     labels = [*range(classes), *(rng.randrange(classes) for _ in range(images))]
     rng.shuffle(labels)
@@ -127,7 +128,3 @@ def _faulty(seed: str, fault: str, kind: str) -> Row:
         # Never first nor last: a look at the ends must not be enough.
         changed[rng.randrange(2, len(changed) - 2)] = classes if kind == "high" else -1
     return tuple(predictions), tuple(labels), classes, "list", fault
-
-
-def _digest(seed: str, name: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\0per-class\0{name}".encode()).digest(), "big")

@@ -19,7 +19,7 @@ from deep_learning_cases.errors import FileError, InputError
 from grading.cli import main
 from grading.commands import class_report, export, feedback
 from grading.hooks.feedback_page import readable
-from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, grade, hand_in, make_course
+from tests.grading.classroom import ASSIGNMENT, INTERPOLATED, FakeBackend, FakeBox, grade, hand_in, make_course
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 WRITTEN = r"""My <b>written</b> answer <script>alert(1)</script> with $\frac{a}{b}$, [a link](https://example.org/) and
@@ -331,3 +331,31 @@ def test_the_command_prints_json_for_machines(course: Path) -> None:
     value = json.loads(done.stdout)
     assert (value["graded"], value["skipped"], value["failed"]) == (0, 1, {})
     assert done.stderr == "", "no progress bar where there is no terminal"
+
+
+class GradedByANumber(FakeBox):
+    """Every test of the student's own process ends in a number, as nbgrader allows: that many points."""
+
+    def run(self, *arguments: Any) -> Any:
+        run = super().run(*arguments)
+        number = {"output_type": "execute_result", "data": {"text/plain": "0.5"}, "metadata": {}, "execution_count": 1}
+        run["outputs"] = {cell: [number] for cell in run["outputs"]}
+        return run
+
+
+def test_a_test_cell_that_ends_in_a_number_is_no_mistake_and_its_class_has_a_report(tmp_path: Path) -> None:
+    course = make_course(tmp_path)
+    hand_in(course, "ada")
+    grade(course, FakeBackend(box=GradedByANumber()))
+    record = json.loads((course / "autograded" / "ada" / ASSIGNMENT / ".grading.json").read_text())
+    items = {item["id"]: (item["points"], item["mistake"]) for item in record["notebooks"]["double"]["items"]}
+    assert items == {"double": (0.5, None), "double_negative": (0.5, None)}
+    assert [flag["id"] for flag in record["flags"]] == ["checked-inside"]
+    page = class_report.build(course, ASSIGNMENT).read_text()
+    assert "checked-inside" in page
+    # What an earlier version recorded of such a cell must not keep a class from its report.
+    result = course / ".results" / ASSIGNMENT / "students" / "ada.json"
+    entry = json.loads(result.read_text())
+    entry["result"]["notebooks"]["double"]["items"][0]["mistake"] = {"id": "checked-inside", "reason": "some tests"}
+    result.write_text(json.dumps(entry))
+    assert class_report.build(course, ASSIGNMENT).read_text() == page

@@ -8,10 +8,12 @@ import pytest
 
 from grading.exercises.latency_stats import questions
 from grading.exercises.latency_stats.arithmetic import Case, true_answer
-from grading.exercises.latency_stats.diagnosis import RELATIVE_TOLERANCE, diagnose
+from grading.exercises.latency_stats.diagnosis import diagnose
 from grading.exercises.latency_stats.mistakes import CATALOGUE, RAISED, sentences, variants
 from grading.exercises.latency_stats.rules import FINISHES, RULES
 from grading.exercises.latency_stats.views import VIEWS
+from grading.judging import function_judge
+from grading.judging.function_judge import RELATIVE_TOLERANCE
 
 SEEDS = ["seed-number-one-for-tests", "another-seed-for-the-tests", "third-seed-for-the-tests", "f" * 64]
 QUANTITIES = list(RULES)
@@ -83,7 +85,9 @@ def test_every_mistake_has_words_and_every_word_a_mistake():
     in_rules |= {mistake for mistake, _ in VIEWS}
     in_rules.discard(None)
     assert in_rules <= set(CATALOGUE)
-    source = "".join((Path(questions.__file__).parent / name).read_text() for name in ("readings.py", "judge.py"))
+    beside = Path(questions.__file__).parent
+    files = (beside / "readings.py", beside / "judge.py", Path(function_judge.__file__))
+    source = "".join(path.read_text() for path in files)
     assert all(f'"{mistake}"' in source for mistake in set(CATALOGUE) - in_rules)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from grading.exercises.per_class_accuracy import judge, mistakes
 from grading.exercises.per_class_accuracy.questions import load
+from grading.judging import function_judge
 from grading.judging.items import PER_CLASS_ITEMS
 from grading.sandbox.behind_wall import coerce
 
@@ -112,8 +113,8 @@ def test_a_forged_answer_is_no_answer_and_raises_nothing(answer):
 
 
 def test_every_text_belongs_to_a_mistake_that_can_be_found():
-    known = set(mistakes._TEXTS)
-    code = "".join(Path(module.__file__).read_text() for module in (judge, mistakes))
+    known = set(mistakes.CATALOGUE)
+    code = "".join(Path(module.__file__).read_text() for module in (judge, mistakes, function_judge))
     assert {mistake for mistake in known if f'"{mistake}"' not in code} == set()
 
 
