@@ -1,4 +1,4 @@
-"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls :func:`configure`."""
+"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls ``configure``."""
 
 from pathlib import Path
 from typing import Any
