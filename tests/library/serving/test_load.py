@@ -158,6 +158,7 @@ def test_an_open_loop_does_not_wait_for_answers_and_a_closed_one_does():
     assert summary["kept_up"] is False
 
 
+@pytest.mark.slow
 def test_a_closed_loop_has_so_many_requests_under_way_and_ends_in_time():
     with running(Scripted(), queue_bound=50) as started:
         fates = load.send(started.url, [png(1)], concurrency=3, seconds=0.3)
@@ -167,6 +168,7 @@ def test_a_closed_loop_has_so_many_requests_under_way_and_ends_in_time():
     assert max(one.sent_s for one in fates) < 0.3
 
 
+@pytest.mark.slow
 def test_progress_counts_what_has_ended(monkeypatch):
     monkeypatch.setattr(load, "PROGRESS_S", 0.05)
     told = []
@@ -176,6 +178,7 @@ def test_progress_counts_what_has_ended(monkeypatch):
     assert 1 <= told[-1] <= len(fates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loop", [{"starts_s": np.array([0.0, 0.01, 30.0])}, {"concurrency": 2}], ids=["open", "closed"]
 )
