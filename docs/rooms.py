@@ -5,6 +5,7 @@ another that does not already follow from other arrows.  Imports under ``TYPE_CH
 """
 
 import ast
+import functools
 import html
 import itertools
 import re
@@ -47,7 +48,7 @@ def imports(house: str) -> Arrows:
 
 def _imported(path: Path, known: dict[str, Path]) -> set[str]:
     found = set()
-    for node in _really_run(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _import_statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -57,14 +58,18 @@ def _imported(path: Path, known: dict[str, Path]) -> set[str]:
     return found & set(known)
 
 
-def _really_run(tree: ast.AST) -> list[ast.AST]:
-    """Every node but those that only a type checker reads."""
-    found: list[ast.AST] = []
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            found += [one for part in node.orelse for one in (part, *_really_run(part))]
+@functools.cache
+def _import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """All of a file but those that only a type checker reads."""
+    found, level = [], [ast.parse(path.read_text(encoding="utf-8"))]
+    while level:
+        node = level.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            level += node.orelse
         else:
-            found += [node, *_really_run(node)]
+            level += ast.iter_child_nodes(node)
     return found
 
 

@@ -87,9 +87,10 @@ def test_a_circle_would_be_found(tmp_path, monkeypatch):
 def test_the_picture_and_the_page_are_those_of_the_real_imports():
     assert rooms.PICTURE.read_text(encoding="utf-8") == rooms.picture(), "python docs/rooms.py draws it anew"
     assert rooms.PAGE.read_text(encoding="utf-8") == rooms.page(), "python docs/rooms.py writes the tables anew"
+    drawn = rooms.PICTURE.read_text(encoding="utf-8")
     for house in rooms.HOUSES:
         for one, two in rooms.reduced(rooms.room_arrows(house)):
-            assert f'data-arrow="{one} {two}"' in rooms.picture()
+            assert f'data-arrow="{one} {two}"' in drawn
 
 
 def test_an_arrow_that_follows_from_others_is_left_out_and_no_other():
@@ -148,6 +149,7 @@ def test_editors_and_type_checkers_see_the_very_names_that_are_handed_out():
     assert seen == {name: place for name, place in handed_out.items() if name != place}
 
 
+@pytest.mark.slow
 def test_mypy_knows_a_public_name(tmp_path):
     program = tmp_path / "use.py"
     program.write_text("from deep_learning_cases import stats\nreveal_type(stats.nearest_rank)\n")
@@ -178,6 +180,7 @@ def copies(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "line", "complaint"),
     [
