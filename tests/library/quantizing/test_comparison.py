@@ -325,6 +325,7 @@ def test_an_answer_that_is_not_what_was_asked_for_is_an_error(subject, tmp_path,
         comparison.compare(subject, tmp_path, plan, progress=False, launch=lambda job, _: answer(job) | change)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), MeasurementError("the process hung: expected an answer")])
 def test_what_was_measured_before_a_stop_is_kept_and_marked(subject, tmp_path, failure):
     done = []
