@@ -18,6 +18,7 @@ from deep_learning_cases.errors import EvidenceError, FileError
 
 __all__ = [
     "MAX_JSON_BYTES",
+    "bytes_record",
     "file_record",
     "json_bytes",
     "open_regular",
@@ -60,8 +61,12 @@ def sha256_file(path: str | Path) -> str:
 
 def file_record(path: str | Path) -> dict[str, Any]:
     """``{"file", "sha256", "bytes"}`` of one file, as the evidence files name each other."""
-    content = read_bytes(path)
-    return {"file": Path(path).name, "sha256": sha256_bytes(content), "bytes": len(content)}
+    return bytes_record(Path(path).name, read_bytes(path))
+
+
+def bytes_record(name: str, content: bytes) -> dict[str, Any]:
+    """As :func:`file_record`, of bytes that were read already."""
+    return {"file": name, "sha256": sha256_bytes(content), "bytes": len(content)}
 
 
 def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:

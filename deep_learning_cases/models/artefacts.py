@@ -36,6 +36,7 @@ __all__ = [
     "check_onnx",
     "check_onnx_bytes",
     "onnx_bytes",
+    "parse_weights",
     "read_weights",
     "weights_bytes",
 ]
@@ -80,13 +81,18 @@ def weights_bytes(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
 
 def read_weights(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays of a ``model_fp32.npz``; FileError if unreadable, ModelError unless they are the lab's network."""
+    return parse_weights(_model_bytes(path), path)
+
+
+def parse_weights(content: bytes, name: str | Path) -> dict[str, NDArray[Any]]:
+    """As :func:`read_weights`, from bytes; ``name`` stands in the message."""
     try:
-        arrays = data.read_archive(path, MAX_MODEL_BYTES)
+        arrays = data.parse_archive(content, name, MAX_MODEL_BYTES)
         conv.check_weights(arrays)
     except EvidenceError as error:
         raise ModelError(str(error)) from error
     except InputError as error:
-        raise ModelError(f"{path}: {error}") from error
+        raise ModelError(f"{name}: {error}") from error
     return dict(arrays)
 
 
@@ -133,20 +139,23 @@ def check_onnx(path: str | Path) -> None:
     huge; anything but one input "images" float32 (batch, 1, 8, 8) and one output "logits" float32 (batch, 10).
     Nothing of the model is run.
     """
-    try:
-        content = files.read_bytes(path, MAX_MODEL_BYTES)
-    except EvidenceError as error:
-        raise ModelError(str(error)) from error
-    check_onnx_bytes(content, str(path))
+    check_onnx_bytes(_model_bytes(path), path)
 
 
-def check_onnx_bytes(content: bytes, name: str) -> None:
+def check_onnx_bytes(content: bytes, name: str | Path) -> None:
     """As :func:`check_onnx`, for bytes; ``name`` stands in the message."""
     if len(content) > MAX_MODEL_BYTES:
         raise ModelError(f"{name} has {len(content)} bytes: expected at most {MAX_MODEL_BYTES}; build the models again")
     fault = _fault(content)
     if fault:
         raise ModelError(f"{name} {fault}; build the models again")
+
+
+def _model_bytes(path: str | Path) -> bytes:
+    try:
+        return files.read_bytes(path, MAX_MODEL_BYTES)
+    except EvidenceError as error:
+        raise ModelError(str(error)) from error
 
 
 def _fault(content: bytes) -> str | None:

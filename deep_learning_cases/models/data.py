@@ -31,6 +31,8 @@ __all__ = [
     "data_bytes",
     "load_digits",
     "normalise",
+    "parse_archive",
+    "parse_data",
     "read_archive",
     "read_data",
 ]
@@ -134,17 +136,23 @@ def read_archive(path: str | Path, max_bytes: int = MAX_ARCHIVE_BYTES) -> dict[s
     most 8 dimensions are accepted.  FileError if the file cannot be read; EvidenceError if it is too large or not such
     an archive: pickled objects, a path for a name, a name twice, an encrypted, truncated or damaged member.
     """
-    content = files.read_bytes(path, max_bytes)
+    return parse_archive(files.read_bytes(path, max_bytes), path, max_bytes)
+
+
+def parse_archive(
+    content: bytes, name: str | Path, max_bytes: int = MAX_ARCHIVE_BYTES
+) -> dict[str, NDArray[np.generic]]:
+    """As :func:`read_archive`, from bytes; ``name`` stands in the message."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check_members(members, max_bytes)
             return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in members}
     except EvidenceError as error:
-        raise EvidenceError(f"{path}: {error}; make it again") from error
+        raise EvidenceError(f"{name}: {error}; make it again") from error
     except Exception as error:  # a dozen classes: zipfile, zlib, NumPy's header parser and the tokenizer under it
         raise EvidenceError(
-            f"{path} is not a readable .npz archive ({one_line(error)}): expected plain arrays; make it again"
+            f"{name} is not a readable .npz archive ({one_line(error)}): expected plain arrays; make it again"
         ) from error
 
 
@@ -207,35 +215,40 @@ def read_data(path: str | Path) -> dict[str, Split]:
     FileError if it cannot be read; EvidenceError unless it holds exactly the four arrays with matching lengths, the
     dtypes and value ranges of :class:`Split`, and at least one image per split.
     """
-    arrays = read_archive(path)
+    return parse_data(files.read_bytes(path, MAX_ARCHIVE_BYTES), path)
+
+
+def parse_data(content: bytes, name: str | Path) -> dict[str, Split]:
+    """As :func:`read_data`, from bytes; ``name`` stands in the message."""
+    arrays = parse_archive(content, name)
     expected = {f"{split}_{part}" for split in ("calibration", "test") for part in ("images", "labels")}
     if set(arrays) != expected:
-        raise EvidenceError(f"{path} holds {_names(arrays)}: expected exactly {_names(expected)}; make it again")
+        raise EvidenceError(f"{name} holds {_names(arrays)}: expected exactly {_names(expected)}; make it again")
     return {
-        split: _split(path, split, arrays[f"{split}_images"], arrays[f"{split}_labels"])
+        split: _split(name, split, arrays[f"{split}_images"], arrays[f"{split}_labels"])
         for split in ("calibration", "test")
     }
 
 
-def _split(path: str | Path, split: str, images: NDArray[np.generic], labels: NDArray[np.generic]) -> Split:
+def _split(name: str | Path, split: str, images: NDArray[np.generic], labels: NDArray[np.generic]) -> Split:
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != IMAGE_SHAPE or len(images) == 0:
         raise EvidenceError(
-            f"{path}: {split}_images is {images.dtype} of shape {images.shape}: "
+            f"{name}: {split}_images is {images.dtype} of shape {images.shape}: "
             "expected uint8 of shape (n, 1, 8, 8) with n >= 1; make it again"
         )
     if labels.dtype != np.uint8 or labels.shape != (len(images),):
         raise EvidenceError(
-            f"{path}: {split}_labels is {labels.dtype} of shape {labels.shape}: "
+            f"{name}: {split}_labels is {labels.dtype} of shape {labels.shape}: "
             f"expected uint8 of shape ({len(images)},); make it again"
         )
     cut = Split(images.astype(np.uint8), labels.astype(np.uint8))
     pixel, label = int(cut.images.max()), int(cut.labels.max())
     if pixel > LARGEST_PIXEL:
         raise EvidenceError(
-            f"{path}: {split}_images holds a pixel of {pixel}: expected 0 to {LARGEST_PIXEL}; make it again"
+            f"{name}: {split}_images holds a pixel of {pixel}: expected 0 to {LARGEST_PIXEL}; make it again"
         )
     if label >= CLASSES:
-        raise EvidenceError(f"{path}: {split}_labels holds {label}: expected 0 to {CLASSES - 1}; make it again")
+        raise EvidenceError(f"{name}: {split}_labels holds {label}: expected 0 to {CLASSES - 1}; make it again")
     return cut
 
 

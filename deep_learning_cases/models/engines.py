@@ -66,7 +66,15 @@ class OnnxRuntimeEngine:
 
     def load(self, path: str | Path) -> None:
         """See :meth:`Engine.load`."""
-        content = _model_bytes(path)
+        try:
+            content = files.read_bytes(path, MAX_MODEL_BYTES)
+        except EvidenceError as error:
+            raise ModelError(str(error)) from error
+        self.load_bytes(content, path)
+
+    def load_bytes(self, content: bytes, name: str | Path) -> None:
+        """As :meth:`load`, from the bytes of a file; ``name`` stands in the message."""
+        _check_inside(content, name)
         ort = _import("onnxruntime", "onnxruntime")
         options = ort.SessionOptions()
         options.intra_op_num_threads = self._threads
@@ -78,10 +86,10 @@ class OnnxRuntimeEngine:
             self._session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # a dozen classes of the extension module, one for each status code
             raise ModelError(
-                f"{path} is not a model that ONNX Runtime can load ({one_line(error)}): expected an ONNX classifier; "
+                f"{name} is not a model that ONNX Runtime can load ({one_line(error)}): expected an ONNX classifier; "
                 "build the models again"
             ) from error
-        self._input, self._outputs = self._names(path)
+        self._input, self._outputs = self._names(name)
         self._version = str(ort.__version__)
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -99,7 +107,7 @@ class OnnxRuntimeEngine:
             "execution": "sequential",
         }
 
-    def _names(self, path: str | Path) -> tuple[str, list[str]]:
+    def _names(self, name: str | Path) -> tuple[str, list[str]]:
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
         fits = (
             len(inputs) == len(outputs) == 1
@@ -111,7 +119,7 @@ class OnnxRuntimeEngine:
         if not fits:
             found = "; ".join(f"{value.name} {value.type} {value.shape}" for value in (*inputs, *outputs))
             raise ModelError(
-                f"{path} has {found[:200]}: expected one float32 input (batch, 1, 8, 8) and one output (batch, 10); "
+                f"{name} has {found[:200]}: expected one float32 input (batch, 1, 8, 8) and one output (batch, 10); "
                 "build the models again"
             )
         return inputs[0].name, [outputs[0].name]
@@ -180,19 +188,14 @@ class PyTorchEngine:
         return {"name": "pytorch", "version": version, "threads": self._threads, "device": self._device, "mode": "eval"}
 
 
-def _model_bytes(path: str | Path) -> bytes:
-    """The file's bytes, unless it could make the runtime open another file.
+def _check_inside(content: bytes, name: str | Path) -> None:
+    """ModelError for a model that could make the runtime open another file.
 
     The full check is ``artefacts.check_onnx``; it needs the onnx package, which a measuring process does without.  Data
     outside the file always carries the key "location", so a search for that word lets no such model through.
     """
-    try:
-        content = files.read_bytes(path, MAX_MODEL_BYTES)
-    except EvidenceError as error:
-        raise ModelError(str(error)) from error
     if b"location" in content:
-        raise ModelError(f"{path} names data outside the file: expected all data inside; export the model again")
-    return content
+        raise ModelError(f"{name} names data outside the file: expected all data inside; export the model again")
 
 
 def _import(module: str, package: str) -> Any:

@@ -45,10 +45,10 @@ def pack(folder: str | Path, out: str | Path | None = None) -> Path:
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder: expected an evidence folder; check the path")
     evidence = Evidence.open(folder)
-    if artefacts.REPORT not in evidence.contents or any(one.area == "report" for one in check(folder)):
-        page.build(folder)
-        evidence = Evidence.open(folder)
-    members = {f"evidence/{name}": content for name, content in evidence.contents.items()}
+    contents = dict(evidence.contents)
+    if artefacts.REPORT not in contents or any(one.area == "report" for one in check(evidence)):
+        contents[artefacts.REPORT] = page.write(evidence)
+    members = {f"evidence/{name}": content for name, content in contents.items()}
     members |= {f"notebooks/{name}": content for name, content in _sources_beside(folder)}
     members |= {f"library/deep_learning_cases/{name}": content for name, content in _library()}
     members["conditions.json"] = _json(_conditions(evidence))

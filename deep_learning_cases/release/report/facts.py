@@ -46,14 +46,14 @@ class Facts:
     target: dict[str, Any] | None
 
     @classmethod
-    def read(cls, folder: str | Path) -> "Facts":
-        """Read and check a folder; EvidenceError with the first reason if its records cannot be drawn."""
+    def read(cls, folder: str | Path | Evidence) -> "Facts":
+        """Check a folder or a reading of it; EvidenceError with the first reason if its records cannot be drawn."""
         evidence = Evidence.open(folder)
         # An old report is about to be replaced, so what is wrong with it is of no interest.
-        found = [one for one in check(folder) if one.area != "report"]
+        found = [one for one in check(evidence) if one.area != "report"]
         for one in found:
             if one.area in _DRAWN:
-                raise EvidenceError(f"{folder} cannot be reported: {one}")
+                raise EvidenceError(f"{evidence.folder} cannot be reported: {one}")
         missing = artefacts.RELEASE not in evidence.contents
         if missing:
             found = [one for one in found if not one.area.startswith("release_")]

@@ -7,6 +7,9 @@ is no mistake.  Several functions may share one id: they are the ways in which p
 A function may raise, as the mistaken code would: an index past the end, a mean of nothing.
 """
 
+# Tables of lambdas that keep a loop's value as a default, whose types are not inferred.
+# mypy: disable-error-code="misc"
+
 import math
 import statistics
 from collections.abc import Callable

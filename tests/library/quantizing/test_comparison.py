@@ -20,6 +20,7 @@ from deep_learning_cases.errors import (
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts, cifar_network, onnx_export
 from deep_learning_cases.quantizing import runners, subjects, variants
+from deep_learning_cases.quantizing.comparison import check as comparison_check
 from deep_learning_cases.quantizing.comparison import claims as comparison_claims
 from deep_learning_cases.quantizing.comparison import predictions, summary
 from deep_learning_cases.quantizing.comparison import record as comparison_record
@@ -323,6 +324,14 @@ def test_an_answer_that_is_not_what_was_asked_for_is_an_error(subject, tmp_path,
     )
     with pytest.raises(MeasurementError, match=message):
         comparison.compare(subject, tmp_path, plan, progress=False, launch=lambda job, _: answer(job) | change)
+
+
+def test_a_count_with_a_decimal_point_is_read_as_json_means_it(measured):
+    record = json.loads(json.dumps(measured[0]))
+    plain = list(comparison_check._runs(record))
+    record["methodology"]["rounds"] = 3.0
+    assert schemas.violations(record, "quantization") == []
+    assert list(comparison_check._runs(record)) == plain
 
 
 @pytest.mark.slow

@@ -319,12 +319,21 @@ def test_latency_counts_from_the_intended_start():
 
 
 def test_a_generator_that_kept_up_is_not_warned_about():
-    summary = load_report.summary([fate(k / 100, k / 100 + 0.001, k / 100 + 0.002) for k in range(400)])
+    latencies = np.random.default_rng(0).exponential(0.002, 400).tolist()
+    summary = load_report.summary([fate(k / 100, k / 100, k / 100 + latencies[k]) for k in range(400)])
     assert summary["kept_up"] is True
     assert summary["warning"] is None
     assert summary["intended_rate_per_s"] == pytest.approx(100)
     assert summary["latency_ms"]["p50"]["low"] is not None
     assert not [line for line in load_report.lines(summary) if "warning" in line]
+
+
+def test_percentiles_of_too_few_requests_have_no_interval_and_the_table_says_why():
+    summary = load_report.summary([fate(k / 10, k / 10, k / 10 + 0.01 * (1 + k % 3)) for k in range(30)])
+    assert summary["latency_ms"]["p95"]["low"] is None
+    (line,) = [line for line in load_report.lines(summary) if line.startswith("from the intended start")]
+    assert "no interval: 30 requests" in line
+    assert line.endswith("400 needed; send for longer")
 
 
 def test_one_percent_late_is_let_pass_and_more_is_not():
