@@ -4,7 +4,7 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -19,7 +19,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Whatever takes seconds to set up, however short the test is that looks at it.
-EXPENSIVE = {"real_evidence", "built_once", "built_course", "walked", "measured", "finished", "graded_once", "cluster"}
+EXPENSIVE = {
+    "real_evidence", "built_once", "built_course", "built_small", "real", "made_up", "measured", "finished",
+    "graded_once", "cluster",
+}  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the markers
@@ -39,7 +42,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what all files have imported out of every collection: each timed series begins with a whole one."""
+    _keep_out_of_collections()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    yield
+    if nextitem is not None and nextitem.path != item.path:
+        _keep_out_of_collections()
+
+
+def _keep_out_of_collections() -> None:
+    """Each timed series begins with a whole garbage collection, which need not look at all that files have imported."""
     gc.collect()
     gc.freeze()
 

@@ -15,6 +15,8 @@ from tests.grading.classroom import ASSIGNMENT, FULL, automatic, grade, hand_in,
 
 STUDENTS = ["[ab]", "a", "b", "star*", "starred", "what?"]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -66,6 +66,7 @@ def assert_next_is_untouched(box: Box) -> None:
     assert [answer["value"] for answer in run.answers.values()] == [RIGHT] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(CASES.glob("*.py")), ids=lambda path: path.stem)
 def test_the_known_attacks_earn_nothing_they_do_not_deserve(box: Box, path: Path) -> None:
     run = attack(box, path.read_text())

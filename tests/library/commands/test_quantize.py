@@ -60,6 +60,7 @@ def test_the_command_prints_tables_and_writes_record_and_figures(tmp_path, capsy
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
 def test_json_is_the_record_and_nothing_else(tmp_path, capsys):
     assert run(*QUICK, "--configs", "fp32,dynamic", "--batches", "2", "--json", "--out", str(tmp_path)) == 0

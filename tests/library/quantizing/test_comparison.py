@@ -334,6 +334,7 @@ def test_a_count_with_a_decimal_point_is_read_as_json_means_it(measured):
     assert list(comparison_check._runs(record)) == plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), MeasurementError("the process hung: expected an answer")])
 def test_what_was_measured_before_a_stop_is_kept_and_marked(subject, tmp_path, failure):
     done = []
