@@ -1,17 +1,21 @@
-# Each target sets up what it needs. `make run` does the main job on real input, `make test` passes the tests.
+# Each target sets up what it needs. `make run` does the main job on real input, `make check` is for every change and
+# `make test` passes all tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_TO_TEST := $(VENV)/.ready-to-test
 EVIDENCE ?= evidence
+# A file of tests stays in one process, which keeps what it has set up; tests/conftest.py says which file starts first.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab grade classroom bench clean packages browser
+.PHONY: help setup run check lint test lab grade classroom bench clean packages browser
 
 help:
 	@echo "make run    the release lab from data to report, then a sample class graded"
-	@echo "make test   linters, types, layer order and tests"
+	@echo "make check  linters, types, layer order and the quick tests: about a minute"
+	@echo "make test   all of that and every test"
 	@echo "make lab    JupyterLab on the student notebooks, in a work folder"
 	@echo "make grade  build a sample class and grade it"
 	@echo "make classroom  a course in a real JupyterHub and browser (root, Debian)"
@@ -39,13 +43,18 @@ run: $(READY) packages
 	$(BIN)/dlcases run $(EVIDENCE)
 	$(BIN)/python -m grading sample
 
-test: $(READY_TO_TEST) packages browser
-	@$(BIN)/python -m tests.classroom --prepare-only || [ $$? = 2 ]
+lint: $(READY_TO_TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist loadfile
+
+check: lint
+	$(PYTEST) -m "not slow and not classroom"
+
+test: lint packages browser
+	@$(BIN)/python -m tests.classroom --prepare-only || [ $$? = 2 ]
+	$(PYTEST)
 
 lab: $(READY)
 	$(BIN)/dlcases lab

@@ -1,9 +1,9 @@
-"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls :func:`configure`."""
+"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls ``configure``."""
 
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COURSE_ID", "IGNORED", "configure", "course_config"]
+__all__ = ["COURSE_ID", "IGNORED", "configure", "course_config", "course_directory"]
 
 COURSE_ID = "deep-learning-cases"
 
@@ -37,6 +37,15 @@ def course_config(root: Path) -> Any:
         config.merge(PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
     config.CourseDirectory.root = str(root)
     return config
+
+
+def course_directory(root: Path, **chosen: str) -> tuple[Any, Any]:
+    """nbgrader's CourseDirectory at ``root`` and its configuration; ``chosen``: its assignment_id, student_id, ..."""
+    from nbgrader.coursedir import CourseDirectory
+
+    config = course_config(root)
+    config.CourseDirectory.update(chosen)
+    return CourseDirectory(config=config), config
 
 
 def _exchange_of_this_machine() -> Any:

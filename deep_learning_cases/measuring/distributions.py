@@ -7,6 +7,9 @@ from deep_learning_cases.ground.arguments import fraction, number, whole
 
 __all__ = ["proportion_interval", "samples_needed", "t_quantile", "tail_rank"]
 
+_NOTHING = 1e-30
+"""Of the most likely count's probability: what lies beyond adds nothing to a tail that a float can ask for."""
+
 
 def t_quantile(probability: float, degrees: int) -> float:
     """Quantile of Student's t for 0.5 <= ``probability`` < 1 and a whole number of degrees of freedom >= 1.
@@ -41,10 +44,29 @@ def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[fl
 
 
 def tail_rank(n: int, p: float, tail: float) -> tuple[int, float]:
-    """Largest rank l with P(B <= l - 1) <= tail, 0 where there is none; and that probability."""
-    total, reached = 0.0, 0.0
-    for k in range(n + 1):
-        total += math.exp(_log_binomial(k, n, p))
+    """Largest rank l with P(B <= l - 1) <= tail for B ~ Binomial(n, p), 0 where there is none; and that probability.
+
+    Each probability follows from its neighbour's by a ratio, so they are walked from the mode outwards as far as they
+    count, about sqrt(n) steps, and divided by their sum: no factorial is needed.
+    """
+    mode = min(int((n + 1) * p), n)
+    odds = p / (1 - p)
+    below, weight = [], 1.0
+    for k in range(mode, 0, -1):
+        weight *= k / ((n - k + 1) * odds)
+        if weight < _NOTHING:
+            break
+        below.append(weight)
+    above, weight = [], 1.0
+    for k in range(mode, n):
+        weight *= (n - k) * odds / (k + 1)
+        if weight < _NOTHING:
+            break
+        above.append(weight)
+    weights = [*reversed(below), 1.0, *above]
+    whole, total, reached = math.fsum(weights), 0.0, 0.0
+    for k, weight in enumerate(weights, mode - len(below)):
+        total += weight / whole
         if total > tail:
             return k, reached
         reached = total

@@ -1,8 +1,8 @@
 """A load in a few numbers: what was answered, how late, how fast; and whether the generator itself kept up.
 
-Percentiles are nearest rank with the order-statistic interval of :mod:`~deep_learning_cases.measuring.stats`.  They are
-about the answered requests (status 200); how many were not answered stands beside them, since a service that refuses
-whom it would serve late has fine percentiles.
+Percentiles are nearest rank with an interval that takes into account that requests wait behind each other
+(:mod:`~deep_learning_cases.serving.load_interval`).  They are about the answered requests (status 200); how many were
+not answered stands beside them, since a service that refuses whom it would serve late has fine percentiles.
 """
 
 import math
@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from deep_learning_cases.ground import machine, schemas
-from deep_learning_cases.measuring import stats
 from deep_learning_cases.serving.load import Fate
+from deep_learning_cases.serving.load_interval import Latencies
 from deep_learning_cases.serving.predictor import PARTS
 
 __all__ = ["SCHEMA", "check", "lines", "record", "summary"]
@@ -148,18 +150,17 @@ def _start_s(fate: Fate) -> float:
 
 
 def _spread(samples: Sequence[float]) -> dict[str, Any] | None:
-    """Percentiles by nearest rank with their intervals, and the extremes; None without samples."""
+    """Percentiles by nearest rank with their intervals, and the extremes; None without samples.
+
+    ``samples`` are in the order of the requests' starts: how they hang together decides how wide the intervals are.
+    """
     if not samples:
         return None
-    result: dict[str, Any] = {"n": len(samples), "mean": _mean(samples), "min": min(samples), "max": max(samples)}
+    times = Latencies(np.asarray(samples, dtype=np.float64))
+    low, high = float(times.ordered[0]), float(times.ordered[-1])
+    result: dict[str, Any] = {"n": len(samples), "mean": _mean(samples), "min": low, "max": high}
     for percent in _PERCENTS:
-        interval = stats.percentile_interval(samples, percent / 100)
-        result[f"p{percent}"] = {
-            "value": stats.percentile(samples, percent / 100),
-            "low": interval.low,
-            "high": interval.high,
-            "reason": interval.reason,
-        }
+        result[f"p{percent}"] = {"value": times.percentile(percent), **times.interval(percent)._asdict()}
     return result
 
 

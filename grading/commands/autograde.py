@@ -40,27 +40,14 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Grade and print one line for each failure; status 1 if there was one."""
     started = time.monotonic()
-    settings: dict[str, Any] = {
-        "jobs": args.jobs,
-        "scheduler": args.scheduler,
-        "resume": args.resume,
-        "force": args.force,
-    }
-    if args.cold:
-        settings["cold"] = True
-    if args.isolation:
-        settings["isolation"] = args.isolation
+    settings = {name: getattr(args, name) for name in ("jobs", "scheduler", "resume", "force")}
+    # What nobody asked for is left to the course's own configuration.
+    settings |= {name: value for name in ("cold", "isolation") if (value := getattr(args, name))}
     summary = autograde(args.course, args.assignment, student=args.student, notebook=args.notebook, **settings)
     seconds = time.monotonic() - started
     if args.json:
-        value = {
-            "graded": summary.graded,
-            "skipped": summary.skipped,
-            "failed": summary.failed,
-            "other_inputs": summary.other_inputs,
-            "seconds": round(seconds, 2),
-        }
-        print(json.dumps(value | {"gradebook": str(args.course / "gradebook.db")}))
+        value = {name: getattr(summary, name) for name in ("graded", "skipped", "failed", "other_inputs")}
+        print(json.dumps(value | {"seconds": round(seconds, 2), "gradebook": str(args.course / "gradebook.db")}))
     else:
         for student, error in sorted(summary.failed.items()):
             print(f"{student}: not graded: {error}", file=sys.stderr)
@@ -96,17 +83,12 @@ def _grade(course: Path, assignment: str, student: str, notebook: str, settings:
     with without_collecting():
         quiet_nbgrader()
         from nbgrader.converters.base import NbGraderException
-        from nbgrader.coursedir import CourseDirectory
 
         from grading.class_run.gradebook import one_line
-        from grading.course_config import course_config
+        from grading.course_config import course_directory
         from grading.hooks.converter import SafeAutograde
 
-    config = course_config(course)
-    config.CourseDirectory.assignment_id = assignment
-    config.CourseDirectory.student_id = student
-    config.CourseDirectory.notebook_id = notebook
-    coursedir = CourseDirectory(config=config)
+    coursedir, config = course_directory(course, assignment_id=assignment, student_id=student, notebook_id=notebook)
     converter = SafeAutograde(coursedir=coursedir, config=config, **settings)
     try:
         converter.start()

@@ -7,6 +7,7 @@ students, mistakes and flags: not a page to hand out.
 import argparse
 import statistics
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,13 +118,11 @@ def _add(facts: ClassFacts, student: str, result: Result) -> None:
 
 def _add_scores(facts: ClassFacts, course: Path, assignment: str) -> None:
     quiet_nbgrader()
-    from nbgrader.coursedir import CourseDirectory
-
     from grading.class_run.gradebook import shared
     from grading.commands.export import scores_of
-    from grading.course_config import course_config
+    from grading.course_config import course_directory
 
-    with shared(CourseDirectory(config=course_config(course)).db_url) as gradebook:
+    with shared(course_directory(course)[0].db_url) as gradebook:
         found = [a for a in gradebook.assignments if a.name == assignment]
         if not found:
             raise InputError(
@@ -150,33 +149,33 @@ def render(assignment: str, facts: ClassFacts) -> str:
             }
         ),
     ]
-    if facts.failed:
-        parts.append(page.table("Not graded", ["student", "reason"], sorted(facts.failed.items())))
+    parts.append(page.table("Not graded", ["student", "reason"], sorted(facts.failed.items())))
     parts.append(page.histogram("Scores", points, facts.max_score))
     parts.append(page.items("Items", facts.items))
-    parts.append(_mistakes(facts))
+    return page.document(f"Class report: {assignment}", [*parts, _mistakes(facts), *_remarks(facts), *_runs(facts)])
+
+
+def _remarks(facts: ClassFacts) -> Iterator[str]:
     flagged = [(key, reason, page.names(who, SHOWN)) for (key, reason), who in _by_frequency(facts.flags)]
-    parts.append(
-        page.table(
-            "Flags: worth a look, worth no points", ["flag", "reason", "students"], flagged, "Nothing was flagged."
-        )
-    )
+    header = ["flag", "reason", "students"]
+    yield page.table("Flags: worth a look, worth no points", header, flagged, "Nothing was flagged.")
     stopped = [(why, len(who), page.names(who, SHOWN)) for why, who in _by_frequency(facts.stopped)]
-    parts.append(page.table("Stopped runs", ["why", "times", "students"], stopped, "Every run came to its end."))
+    yield page.table("Stopped runs", ["why", "times", "students"], stopped, "Every run came to its end.")
     notes = [(where, what, len(who), page.names(who, SHOWN)) for (where, what), who in _by_frequency(facts.notes)]
-    parts.append(
-        page.table("Changed notebooks", ["notebook", "what", "times", "students"], notes[:200], "Nobody changed any.")
-    )
+    header = ["notebook", "what", "times", "students"]
+    yield page.table("Changed notebooks", header, notes[:200], "Nobody changed any.")
     left = [(student, "; ".join(files[:10])) for student, files in sorted(facts.left_out.items())[:200]]
-    parts.append(page.table("Files left out", ["student", "files"], left, "None."))
-    parts.append(page.table("Isolation in force", ["wall", "submissions"], facts.isolation.most_common(), "None."))
-    parts.append(page.times("Time per submission", facts.seconds))
+    yield page.table("Files left out", ["student", "files"], left, "None.")
+
+
+def _runs(facts: ClassFacts) -> Iterator[str]:
+    yield page.table("Isolation in force", ["wall", "submissions"], facts.isolation.most_common(), "None.")
+    yield page.times("Time per submission", facts.seconds)
     rows = [
         (s, f"{score:g}", f"{penalty:g}" if penalty else "", "yes" if waits else "")
         for s, (score, penalty, waits) in sorted(facts.scores.items())
     ]
-    parts.append(page.table("Students", ["student", "points", "late penalty", "waits for a person"], rows, "None."))
-    return page.document(f"Class report: {assignment}", parts)
+    yield page.table("Students", ["student", "points", "late penalty", "waits for a person"], rows, "None.")
 
 
 def _mistakes(facts: ClassFacts) -> str:

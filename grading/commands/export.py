@@ -54,13 +54,10 @@ def export(course: Path, form: str, path: Path, assignment: str | None = None) -
     """
     course = Path(course).resolve()
     quiet_nbgrader()
-    from nbgrader.coursedir import CourseDirectory
-
     from grading.class_run.gradebook import shared
-    from grading.course_config import course_config
+    from grading.course_config import course_directory
 
-    config = course_config(course)
-    url = CourseDirectory(config=config).db_url
+    url = course_directory(course)[0].db_url
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         raise FileError(f"no gradebook {url.removeprefix('sqlite:///')}: expected nbgrader's database; check --course")
     with shared(url) as gradebook:

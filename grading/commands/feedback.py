@@ -66,13 +66,7 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
         with shared(coursedir.db_url):
             SafeGenerateFeedback(coursedir=coursedir, config=config, force=force).start()
     except NbGraderException as error:
-        written = step_folders(coursedir, coursedir.feedback_directory)
-        without = [name for name, folder in folders.items() if _has_no_page(folder, written.get(name))]
-        who = _some(without)
-        raise FileError(
-            f"feedback is not complete ({f'none for {who}' if who else error}): expected a page a notebook; "
-            "grade again, then --force"
-        ) from error
+        raise _incomplete(coursedir, folders, error) from error
     except Exception as error:
         if type(error).__module__.startswith("sqlalchemy"):
             raise FileError(one_line(coursedir.db_url, error)) from error
@@ -83,6 +77,15 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
         raise
     pages = step_folders(coursedir, coursedir.feedback_directory).values()
     return sorted(page for folder in pages for page in folder.glob("*.html"))
+
+
+def _incomplete(coursedir: Any, folders: dict[str, Path], error: Exception) -> FileError:
+    written = step_folders(coursedir, coursedir.feedback_directory)
+    who = _some([name for name, folder in folders.items() if _has_no_page(folder, written.get(name))])
+    return FileError(
+        f"feedback is not complete ({f'none for {who}' if who else error}): expected a page a notebook; "
+        "grade again, then --force"
+    )
 
 
 def _some(names: list[str]) -> str:
@@ -128,13 +131,8 @@ def release(course: Path, assignment: str, *, student: str = "*") -> list[str]:
 
 
 def _course(course: Path, assignment: str, student: str) -> tuple[Any, Any]:
-    from nbgrader.coursedir import CourseDirectory
-
-    from grading.course_config import course_config
+    from grading.course_config import course_directory
 
     if not course.is_dir():
         raise FileError(f"no course folder {course}: expected one with autograded/; check --course")
-    config = course_config(course)
-    config.CourseDirectory.assignment_id = assignment
-    config.CourseDirectory.student_id = student
-    return CourseDirectory(config=config), config
+    return course_directory(course, assignment_id=assignment, student_id=student)

@@ -91,7 +91,11 @@ def test_a_submission_that_kills_workers_is_the_only_one_that_fails(cluster: Any
     assert all(found[key].result == {"of": key} for key in "abcd")
 
 
-def test_no_scheduler_is_one_line(tmp_path: Path) -> None:
+def test_no_scheduler_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import distributed
+
+    client = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda *a, **settings: client(*a, **(settings | {"timeout": 1})))
     course = make_course(tmp_path)
     hand_in(course, "ada")
     with pytest.raises(InputError, match="no Dask scheduler answers"):

@@ -120,9 +120,9 @@ def _runs(record: Json) -> Iterator[Problem]:
     """Every round measures every version in a process of its own, in turns, and keeps every sample."""
     method, runs = record["methodology"], record["runs"]
     configs = list(record["configs"])
-    # No further than the file itself goes: it may claim any number of rounds and threads.
-    order = alternating(configs, min(method["rounds"], len(method["order"]) + 1))
+    order = alternating(configs, int(method["rounds"]))  # 3.0 is a whole number to JSON
     yield from compare(method["order"], order, "/methodology/order")
+    # No further than there are runs: a file may claim any number of threads.
     turns = list(itertools.islice(_turns(record, order), len(runs) + 1))
     if len(runs) != len(turns):
         yield "/runs", f"are {len(runs)}: expected one process for each version, thread count and round"

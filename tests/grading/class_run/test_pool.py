@@ -138,6 +138,7 @@ def hang_on_h(job: dict[str, Any]) -> dict[str, Any]:
     return {"result": {}}
 
 
+@pytest.mark.slow
 def test_real_processes_survive_a_killer() -> None:
     backend = LocalBackend(2, crash_on_k)
     try:
@@ -149,6 +150,7 @@ def test_real_processes_survive_a_killer() -> None:
     assert all(found[key].result["pid"] != os.getpid() for key in "abcd")
 
 
+@pytest.mark.slow
 def test_real_processes_that_hang_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     import grading.class_run.pool
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,15 @@ def graded_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return course
 
 
+@pytest.fixture(scope="module")
+def wanted(graded_once: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The grades of a run that nobody kills."""
+    course = tmp_path_factory.mktemp("whole") / "course"
+    shutil.copytree(graded_once, course)
+    grade(course, force=True)
+    return grades(course)
+
+
 def killed(course: Path, moment: str, count: int) -> int:
     script = Path(__file__).with_name("killed_run.py")
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
@@ -51,7 +61,9 @@ def killed(course: Path, moment: str, count: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("moment", "count"), MOMENTS)
-def test_a_killed_run_is_continued(graded_once: Path, tmp_path: Path, moment: str, count: int) -> None:
+def test_a_killed_run_is_continued(
+    graded_once: Path, wanted: dict[str, Any], tmp_path: Path, moment: str, count: int
+) -> None:
     course = tmp_path / "course"
     shutil.copytree(graded_once, course)
     assert killed(course, moment, count) == -signal.SIGKILL
@@ -60,10 +72,7 @@ def test_a_killed_run_is_continued(graded_once: Path, tmp_path: Path, moment: st
     summary = grade(course, backend, resume=True)
     assert not summary.failed
     assert not set(done) & set(backend.graded), "what was recorded is not run again"
-    whole = tmp_path / "whole"
-    shutil.copytree(graded_once, whole)
-    grade(whole, force=True)
-    assert grades(course) == grades(whole)
+    assert grades(course) == wanted
     for student in STUDENTS:
         files = sorted(p.name for p in (course / "autograded" / student / ASSIGNMENT).iterdir())
         assert files == [".grading.json", "double.ipynb", "stats.ipynb", "timestamp.txt"]
@@ -130,6 +139,7 @@ def new_inputs(course: Path) -> None:
     (course / "fixtures.seed").write_text("another-seed-for-the-tests-of-a-class\n")
 
 
+@pytest.mark.slow
 def test_what_was_graded_with_other_hidden_inputs_is_not_up_to_date(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,7 @@ def seed_file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_json_has_the_form_that_others_rely_on(seed_file, capsys):
     assert main(["try", str(CASES / "correct" / "plain.py"), "--seed-file", str(seed_file), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -150,6 +151,7 @@ def test_json_has_the_form_that_others_rely_on(seed_file, capsys):
     assert (answer["points"], answer["max_points"]) == (9, 9)
 
 
+@pytest.mark.slow
 def test_lines_for_people_name_the_mistake_and_the_sum(seed_file, capsys):
     path = CASES / "mistaken" / "linear_interpolation.py"
     assert main(["try", str(path), "--seed-file", str(seed_file)]) == 0

@@ -204,6 +204,7 @@ ANSWER = JSON | st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ANSWER, min_size=1, max_size=6), st.booleans())
 def test_rubbish_for_answers_is_judged_without_a_point(rubbish, reached):

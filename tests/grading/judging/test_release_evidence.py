@@ -129,6 +129,7 @@ def test_tampered_evidence_loses_the_item_that_its_case_names(path, evidence, ca
     assert not list(Path.cwd().glob("PLANTED*"))
 
 
+@pytest.mark.slow
 def test_an_empty_folder_earns_nothing(tmp_path, capsys):
     answer = check(tmp_path, capsys)
     assert answer["points"] == 0

@@ -136,6 +136,7 @@ def test_input_is_an_error_and_not_a_wait(box: Box) -> None:
     assert run(box, "input('?')").outputs["0"][0]["ename"] == "StdinNotImplementedError"
 
 
+@pytest.mark.slow
 def test_a_slow_cell_is_interrupted_and_the_rest_still_counts() -> None:
     with open_box(Limits(seconds_per_cell=1)) as quick:
         result = run(quick, "import time\nprint('start')\ntime.sleep(60)", ANSWER + FULL, calls=[Call("a", [1.0], 1)])
@@ -259,6 +260,7 @@ def test_a_missing_function_is_named(box: Box) -> None:
     assert ask(box, "x = 1")["error"]["type"] == "NotDefined"
 
 
+@pytest.mark.slow
 def test_a_call_that_dies_or_hangs_loses_itself_alone() -> None:
     source = (
         "import os, time\ndef latency_stats(samples_us, batch_size):\n"
@@ -332,6 +334,7 @@ def test_compute_names_a_failure_in_one_line(box: Box, tmp_path: Path) -> None:
     assert "\n" not in str(failure.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["import time\ntime.sleep(60)", "import os\nos._exit(0)"], ids=["hangs", "dies"])
 def test_compute_that_never_answers_is_ended(box: Box, tmp_path: Path, body: str) -> None:
     (tmp_path / "test_it.py").write_text(body)
@@ -358,6 +361,7 @@ def test_the_isolation_in_force_is_reported_from_inside(box: Box) -> None:
     assert run(box, "1").isolation == box.isolation
 
 
+@pytest.mark.slow
 def test_a_lost_server_costs_one_submission_at_most() -> None:
     with open_box() as fragile:
         process = fragile._link.process if fragile._link else None
@@ -376,6 +380,7 @@ def test_a_lost_server_costs_one_submission_at_most() -> None:
         assert fragile.restarts == 2
 
 
+@pytest.mark.slow
 def test_a_fresh_kernel_does_the_same() -> None:
     with open_box(Limits(seconds_per_cell=30), cold=True) as cold:
         result = run(cold, "print('hi')\n1 + 1", "1 / 0", ANSWER + FULL, calls=[Call("a", [1.0, 2.0], 1)])
@@ -386,6 +391,7 @@ def test_a_fresh_kernel_does_the_same() -> None:
         assert cold.isolation["kernel"] == "cold"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["landlock", "none"])
 def test_other_kinds_run_and_ask_as_well(kind: str) -> None:
     try:
@@ -422,6 +428,7 @@ shell = subprocess.run("mktemp", shell=True, capture_output=True, text=True).std
 print(before, os.path.dirname(shell) == tempfile.gettempdir(), os.listdir("."))"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bubblewrap", "landlock", "none"])
 def test_an_honest_solution_may_use_temporary_files_behind_any_wall(kind: str) -> None:
     try:
@@ -435,6 +442,7 @@ def test_an_honest_solution_may_use_temporary_files_behind_any_wall(kind: str) -
             assert result.files == [], "temporary files are no work"
 
 
+@pytest.mark.slow
 def test_landlock_refuses_the_machines_own_folder_for_temporary_files() -> None:
     """The one difference that a submission can notice: docs/security.md tells it."""
     try:
@@ -449,6 +457,7 @@ def test_landlock_refuses_the_machines_own_folder_for_temporary_files() -> None:
     assert not Path(name).exists()
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_killed_grader_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     left, young, others = (tmp_path / f"grading-sandbox-{name}" for name in ("left", "young", "others"))
@@ -472,6 +481,7 @@ def test_a_submission_finds_the_collector_of_garbage_switched_on(box: Box) -> No
     assert text(run(box, "import gc\nprint(gc.isenabled(), gc.get_freeze_count() > 1000)")) == "True True\n"
 
 
+@pytest.mark.slow
 def test_a_daemon_is_hunted_down_without_a_pid_namespace() -> None:
     try:
         opened = open_box(isolation="landlock")
@@ -488,6 +498,7 @@ def test_a_daemon_is_hunted_down_without_a_pid_namespace() -> None:
             assert not [path for path in Path("/proc").iterdir() if path.name.isdigit() and _owner(path) == uid]
 
 
+@pytest.mark.slow
 def test_files_are_bounded_without_sized_mounts() -> None:
     with open_box(Limits(folder_mb=20), isolation="none") as opened:
         result = run(
@@ -498,6 +509,7 @@ def test_files_are_bounded_without_sized_mounts() -> None:
         assert text(run(opened, "import os\nprint(os.listdir('.'))")) == "[]\n"
 
 
+@pytest.mark.slow
 def test_an_animation_is_not_cut() -> None:
     with open_box(Limits(output_kb=50)) as opened:
         source = (
@@ -541,11 +553,13 @@ def _in_worker(number: int) -> str:
         return text(run(mine, f"print({number})"))
 
 
+@pytest.mark.slow
 def test_a_box_opens_in_a_worker_process() -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert list(pool.map(_in_worker, [1, 2])) == ["1\n", "2\n"]
 
 
+@pytest.mark.slow
 def test_two_boxes_have_different_users() -> None:
     if os.geteuid() != 0:
         pytest.skip("an ordinary user has one user id")

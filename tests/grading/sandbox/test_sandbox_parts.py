@@ -308,6 +308,7 @@ with open_box(isolation="bubblewrap") as box:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 def test_a_checkout_in_the_temporary_folder_has_the_same_wall(tmp_path):
     if not tmp_path.is_relative_to("/tmp"):

@@ -43,6 +43,7 @@ def expected_fates(batches):
     return [(start, end, len(requests)) for start, end, requests in batches for _ in requests]
 
 
+@pytest.mark.slow
 @given(times=TIMES, service=SERVICES, policy=POLICIES)
 @settings(max_examples=400, deadline=None)
 @example(times=[0.0] * 9, service=Constant(1.0), policy=Policy(2, 0.0, 3))

@@ -151,6 +151,7 @@ def test_ctrl_c_before_any_request_is_the_usual_line(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_json_is_one_value_and_the_closed_loop_says_what_it_omits(tmp_path, capsys):
     (tmp_path / "image.png").write_bytes(png(3))
     with running(Scripted(), queue_bound=100) as started:

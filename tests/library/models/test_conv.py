@@ -75,6 +75,7 @@ def test_conv2d_equals_the_seven_loop_definition(arguments):
     np.testing.assert_allclose(y, expected, rtol=0, atol=tolerance(x, weight, bias))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(convolutions())
 def test_conv2d_equals_pytorch(arguments):
@@ -163,6 +164,7 @@ def pools(draw):
     return rng.normal(size=(2, 3, *size)), kernel, stride, padding
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(pools())
 def test_pooling_equals_pytorch(arguments):

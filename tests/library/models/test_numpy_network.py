@@ -134,6 +134,7 @@ def test_ever_new_batch_sizes_hold_bounded_memory(random_weights):
     assert len(model._plans.by_size) == numpy_network.KEPT_PLANS
 
 
+@pytest.mark.slow
 def test_threads_share_one_network_without_mixing_their_images(random_weights):
     model = PlannedNetwork(random_weights)
     work = [(images, model(images)) for images in (images_of(seed, n) for seed, n in enumerate([1, 8, 8, 64, 64, 100]))]

@@ -45,6 +45,7 @@ def make(technique, model, images, backend):
     return torch_quantization.qat(model, fit, backend)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("technique", torch_quantization.TECHNIQUES)
 @pytest.mark.parametrize("backend", BUILT_IN)
 def test_a_saved_state_gives_the_same_network_back(technique, backend, model, images):

@@ -158,6 +158,7 @@ def test_an_open_loop_does_not_wait_for_answers_and_a_closed_one_does():
     assert summary["kept_up"] is False
 
 
+@pytest.mark.slow
 def test_a_closed_loop_has_so_many_requests_under_way_and_ends_in_time():
     with running(Scripted(), queue_bound=50) as started:
         fates = load.send(started.url, [png(1)], concurrency=3, seconds=0.3)
@@ -167,6 +168,7 @@ def test_a_closed_loop_has_so_many_requests_under_way_and_ends_in_time():
     assert max(one.sent_s for one in fates) < 0.3
 
 
+@pytest.mark.slow
 def test_progress_counts_what_has_ended(monkeypatch):
     monkeypatch.setattr(load, "PROGRESS_S", 0.05)
     told = []
@@ -176,6 +178,7 @@ def test_progress_counts_what_has_ended(monkeypatch):
     assert 1 <= told[-1] <= len(fates)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loop", [{"starts_s": np.array([0.0, 0.01, 30.0])}, {"concurrency": 2}], ids=["open", "closed"]
 )
@@ -316,12 +319,21 @@ def test_latency_counts_from_the_intended_start():
 
 
 def test_a_generator_that_kept_up_is_not_warned_about():
-    summary = load_report.summary([fate(k / 100, k / 100 + 0.001, k / 100 + 0.002) for k in range(400)])
+    latencies = np.random.default_rng(0).exponential(0.002, 400).tolist()
+    summary = load_report.summary([fate(k / 100, k / 100, k / 100 + latencies[k]) for k in range(400)])
     assert summary["kept_up"] is True
     assert summary["warning"] is None
     assert summary["intended_rate_per_s"] == pytest.approx(100)
     assert summary["latency_ms"]["p50"]["low"] is not None
     assert not [line for line in load_report.lines(summary) if "warning" in line]
+
+
+def test_percentiles_of_too_few_requests_have_no_interval_and_the_table_says_why():
+    summary = load_report.summary([fate(k / 10, k / 10, k / 10 + 0.01 * (1 + k % 3)) for k in range(30)])
+    assert summary["latency_ms"]["p95"]["low"] is None
+    (line,) = [line for line in load_report.lines(summary) if line.startswith("from the intended start")]
+    assert "no interval: 30 requests" in line
+    assert line.endswith("400 needed; send for longer")
 
 
 def test_one_percent_late_is_let_pass_and_more_is_not():
