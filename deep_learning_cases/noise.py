@@ -14,6 +14,7 @@ from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.ground.progress import Progress
 from deep_learning_cases.measuring import stats
+from deep_learning_cases.measuring.bench_record import Benchmark
 
 __all__ = ["lines", "measure", "reading"]
 
@@ -52,7 +53,7 @@ def measure(
     return reading(record, rounds, confidence)
 
 
-def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> dict[str, Any]:
+def reading(record: Benchmark, rounds: int, confidence: float = 0.95) -> dict[str, Any]:
     """What an A/A record shows, each ``rounds`` rounds of it being one trial.
 
     Returns ``file`` (None for a model that lies in no folder of the user's), ``trials``, ``rounds``, ``confidence`` and
@@ -103,7 +104,7 @@ def _alarms(batch: dict[str, Any], trials: int, percent: float) -> str:
     return f"time ratio to itself {batch['ratio']:.3f}{interval}: {told}"
 
 
-def _series(record: dict[str, Any], name: str, size: int) -> list[list[float]]:
+def _series(record: Benchmark, name: str, size: int) -> list[list[float]]:
     runs = sorted((run for run in record["runs"] if run["model"] == name), key=lambda run: int(run["round"]))
     return [run["samples_us"][str(size)] for run in runs]
 

@@ -12,12 +12,13 @@ import stat
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from deep_learning_cases.errors import EvidenceError, FileError
 
 __all__ = [
     "MAX_JSON_BYTES",
+    "FileRecord",
     "bytes_record",
     "file_record",
     "json_bytes",
@@ -41,6 +42,14 @@ NO_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
 """What the system answers where a temporary folder cannot be made or filled."""
 
 
+class FileRecord(TypedDict):
+    """How the evidence files name each other."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
 def sha256_bytes(content: bytes) -> str:
     """SHA-256 of ``content`` as 64 lower-case hexadecimal digits."""
     import hashlib
@@ -59,12 +68,12 @@ def sha256_file(path: str | Path) -> str:
         raise _unreadable(path, error) from error
 
 
-def file_record(path: str | Path) -> dict[str, Any]:
-    """``{"file", "sha256", "bytes"}`` of one file, as the evidence files name each other."""
+def file_record(path: str | Path) -> FileRecord:
+    """Name, hash and size of one file."""
     return bytes_record(Path(path).name, read_bytes(path))
 
 
-def bytes_record(name: str, content: bytes) -> dict[str, Any]:
+def bytes_record(name: str, content: bytes) -> FileRecord:
     """As :func:`file_record`, of bytes that were read already."""
     return {"file": name, "sha256": sha256_bytes(content), "bytes": len(content)}
 

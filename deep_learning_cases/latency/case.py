@@ -100,14 +100,13 @@ def latency_case(
         MeasurementError: a batch that does not fit in memory, or a clock that runs back or is too coarse.
     """
     sizes = check_batches(batches)
-    check_protocol(warmups, trials, seed, threads, inputs)
-    warmups, trials, seed, threads = int(warmups), int(trials), int(seed), int(threads)
+    warmups, trials, seed, threads = check_protocol(warmups, trials, seed, threads, inputs)
     _check_place(artifact)
     rows: dict[int, dict[str, Any]] = {}
     distinct: dict[int, int] = {}
     with (
         blas_threads(threads) as blas,
-        latency_engine.opened(engine, model, seed, threads, device) as measured,
+        latency_engine.Network(engine, model, seed, threads, device).opened() as measured,
         progress_steps(progress, len(sizes)) as step,
     ):
         for done, size in enumerate(sizes):
@@ -177,14 +176,13 @@ def check_batches(batches: Any) -> list[int]:
     return distinct_sizes(batches, MAX_BATCH)
 
 
-def check_protocol(warmups: Any, trials: Any, seed: Any, threads: Any, inputs: Any) -> None:
-    """InputError for an argument of :func:`latency_case` that makes no sense, before anything is measured."""
-    whole(warmups, "warmups", 0, MAX_CALLS)
-    whole(trials, "trials", 1, MAX_CALLS)
-    whole(seed, "seed", 0, 2**32 - 1)
-    whole(threads, "threads", 1, 1024)
+def check_protocol(warmups: Any, trials: Any, seed: Any, threads: Any, inputs: Any) -> tuple[int, int, int, int]:
+    """The first four as ints; InputError for an argument of :func:`latency_case` that makes no sense."""
+    warmups, trials = whole(warmups, "warmups", 0, MAX_CALLS), whole(trials, "trials", 1, MAX_CALLS)
+    seed, threads = whole(seed, "seed", 0, 2**32 - 1), whole(threads, "threads", 1, 1024)
     if inputs not in ("fresh", "fixed"):
         raise InputError(f"inputs is {inputs!r}: expected 'fresh' or 'fixed'; choose one of them")
+    return warmups, trials, seed, threads
 
 
 def _check_place(artifact: str | Path | None) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, TypeVar
@@ -36,7 +36,7 @@ class NoAnswerError(MeasurementError):
     """The process ended, by itself or by a signal, before it had answered."""
 
 
-def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | None = None) -> dict[str, Any]:
+def run_fresh(job: Mapping[str, Any], timeout_s: float, command: Sequence[str] | None = None) -> dict[str, Any]:
     """Run ``job`` in a new process and return its answer.
 
     ``command`` replaces this Python with :data:`COMMAND`.  Whatever happens, Ctrl-C included, the process has ended
@@ -75,7 +75,7 @@ def child_environment(threads: int) -> dict[str, str]:
     return os.environ | dict.fromkeys(machine.THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": path}
 
 
-def _start(command: Sequence[str], job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str], job: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(

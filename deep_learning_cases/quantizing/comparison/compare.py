@@ -26,13 +26,16 @@ from deep_learning_cases.quantizing.comparison.claims import claims_of
 from deep_learning_cases.quantizing.comparison.plan import Plan
 from deep_learning_cases.quantizing.comparison.record import CAVEATS, SCHEMA, busy, started
 from deep_learning_cases.quantizing.comparison.summary import memory_of, speed_of, summary_of
-from deep_learning_cases.quantizing.comparison.trial import COMMAND_CODE
+from deep_learning_cases.quantizing.comparison.trial import COMMAND_CODE, Job
 from deep_learning_cases.quantizing.subjects import Subject
 from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["FILE", "SCHEMA", "Plan", "compare"]
 
 FILE, MODELS = "quantization.json", "models"
+
+Launch = Callable[[Job, float], dict[str, Any]]
+"""Starts a process for a job and returns what it answered; nobody has looked at that yet."""
 
 _LEAST_FREE_BYTES = {"digits": 700_000_000, "cifar10": 2_000_000_000}
 
@@ -43,7 +46,7 @@ def compare(
     plan: Plan | None = None,
     seed: int = 1729,
     progress: bool | None = None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]] | None = None,
+    launch: Launch | None = None,
 ) -> dict[str, Any]:
     """Make, judge and time the versions of ``subject``'s network; writes ``out/quantization.json`` and returns it.
 
@@ -68,7 +71,7 @@ def _compare(
     plan: Plan,
     seed: int,
     progress: bool | None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]],
+    launch: Launch,
 ) -> dict[str, Any]:
     record = started(subject, plan, seed)
     baseline = subject.train(seed, progress)
@@ -172,7 +175,7 @@ def _measure(
     plan: Plan,
     seed: int,
     progress: bool | None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]],
+    launch: Launch,
 ) -> None:
     turns = list(plan.turns(configs))
     hashes = {name: files.sha256_file(folder / VARIANTS[name].file) for name in configs}
@@ -180,7 +183,7 @@ def _measure(
         for number, position, threads, name in turns:
             step(name)
             backend = plan.backend if VARIANTS[name].technique in torch_eager.TECHNIQUES else None
-            job = {
+            job: Job = {
                 "config": name,
                 "folder": str(folder.resolve()),
                 "subject": subject.name,
@@ -204,7 +207,7 @@ def _measure(
                 )
 
 
-def _check_answer(answer: Mapping[str, Any], job: Mapping[str, Any]) -> None:
+def _check_answer(answer: Mapping[str, Any], job: Job) -> None:
     if answer.get("backend_ran") != job["backend"]:
         raise MeasurementError(
             f"{job['config']} ran on the backend {answer.get('backend_ran')!r}: expected {job['backend']!r};"
@@ -219,7 +222,7 @@ def _check_answer(answer: Mapping[str, Any], job: Mapping[str, Any]) -> None:
             )
 
 
-def _fresh(job: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+def _fresh(job: Job, timeout_s: float) -> dict[str, Any]:
     return fresh_process.run_fresh(job, timeout_s, (sys.executable or "python", "-P", "-c", COMMAND_CODE))
 
 

@@ -39,7 +39,7 @@ class Facts:
     """Everything that the parts of a report need; ``decided`` is None where there is no decision to show."""
 
     evidence: Evidence
-    benchmark: dict[str, Any]
+    benchmark: bench_record.Benchmark
     regression: dict[str, Any]
     decided: dict[str, Any] | None
     findings: list[Finding]
@@ -86,7 +86,7 @@ class Facts:
         return compare_models(self.benchmark, batch_size)
 
 
-def compare_models(record: dict[str, Any], batch_size: int) -> dict[str, Any]:
+def compare_models(record: bench_record.Benchmark, batch_size: int) -> dict[str, Any]:
     """:func:`stats.compare` of the candidate with the baseline, round by round."""
     rounds = {
         model: [
@@ -97,7 +97,7 @@ def compare_models(record: dict[str, Any], batch_size: int) -> dict[str, Any]:
     return stats.compare(rounds[CANDIDATE], rounds[BASELINE])
 
 
-def rows_of(record: dict[str, Any]) -> list[Row]:
+def rows_of(record: bench_record.Benchmark) -> list[Row]:
     """One row per model and batch size, computed from the merged raw samples."""
     rows = []
     for model in record["models"]:
@@ -108,5 +108,5 @@ def rows_of(record: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def _round(run: dict[str, Any]) -> int:
+def _round(run: bench_record.Run) -> int:
     return int(run["round"])
