@@ -11,6 +11,7 @@ from deep_learning_cases.serving.predictor import Answer, Prediction, Predictor,
 
 try:
     from tornado import web
+    from tornado.httputil import HTTPHeaders
 except ImportError as missing:
     raise MissingDependencyError(
         "Tornado is not installed: the service is built on it; install it with: "
@@ -21,6 +22,9 @@ __all__ = ["Health", "MetricsPage", "Missing", "OpenRequests", "Predict"]
 
 DRAINED_BODIES = 4
 """A body of up to so many times the cap is read to its end and dropped, so that the client reads its 413 in peace."""
+
+
+MAX_URI_BYTES = 2048
 
 
 class OpenRequests:
@@ -53,7 +57,17 @@ class Page(web.RequestHandler):
         self._dropped = 0
 
     def prepare(self) -> None:
-        """Before the body: one that is announced as far too large is not waited for."""
+        """Before the body: what is not known, or is announced as far too large, is not waited for."""
+        if len(self.request.uri or "") > MAX_URI_BYTES:
+            self.set_header("Connection", "close")
+            self.refuse(
+                Refusal(414, f"the address is too long: expected at most {MAX_URI_BYTES} characters; shorten it")
+            )
+            return
+        if self.request.headers.get("Expect", "100-continue").lower() != "100-continue":
+            self.set_header("Connection", "close")
+            self.refuse(Refusal(417, "the header Expect asks for what is not known: expected 100-continue, or none"))
+            return
         announced = self.request.headers.get("Content-Length", "0")
         if announced.isdecimal() and int(announced) > DRAINED_BODIES * self.predictor.limits.body_bytes:
             self.set_header("Connection", "close")
@@ -169,7 +183,7 @@ class Predict(Page):
         try:
             if self._refusal is not None:
                 raise self._refusal
-            _check_type(self.request.headers.get("Content-Type", ""))
+            _check_type(self.request.headers)
             self._prediction = self.predictor.begin(b"".join(self._chunks))
             self._forget(None)
             answer = await self._prediction.answer()
@@ -213,9 +227,11 @@ class Predict(Page):
         self.refuse(Refusal(408, f"the body did not arrive within {limit_s:g} s: send it faster"))
 
 
-def _check_type(content_type: str) -> None:
-    """Browsers' forms wrap the file into parts, which is a different body; every other type is let through."""
-    if content_type.startswith("multipart/"):
+def _check_type(headers: HTTPHeaders) -> None:
+    """A browser's form wraps the file into parts, a coding makes another body of it; other types are let through."""
+    if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise Refusal(415, "the body has a content encoding: expected the bytes of the image as they are")
+    if headers.get("Content-Type", "").strip().lower().startswith("multipart/"):
         raise Refusal(415, "the body is a form: expected the bytes of the image alone (curl --data-binary @FILE)")
 
 

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from deep_learning_cases.quantizing.comparison.trial import Job
+
 SCOPES = {
     "smaller": ("the saved numbers of this network", "the memory of a whole process", False),
     "faster at batch 1": ("this machine with one thread", "another processor or thread count", True),
@@ -17,7 +19,7 @@ FACTORS = {("1", 1): 2.0, ("32", 1): 0.7}
 _pids = itertools.count(1001)
 
 
-def _answer(job: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
+def _answer(job: Job, _timeout_s: float) -> dict[str, Any]:
     int8 = job["config"] not in ("fp32", "onnx_fp32")
     samples = {}
     for size in map(str, job["batch_sizes"]):
