@@ -34,8 +34,8 @@ __all__ = ["FILE", "SCHEMA", "Plan", "compare"]
 
 FILE, MODELS = "quantization.json", "models"
 
-Launch = Callable[[Job, float], dict[str, Any]]
-"""Starts a process for a job and returns what it answered; nobody has looked at that yet."""
+Launch = Callable[[Any, float], dict[str, Any]]
+"""Starts a process for a :class:`trial.Job` and returns what it answered; nobody has looked at that yet."""
 
 _LEAST_FREE_BYTES = {"digits": 700_000_000, "cifar10": 2_000_000_000}
 
