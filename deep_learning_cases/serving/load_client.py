@@ -10,14 +10,12 @@ import select
 import selectors
 import socket
 from dataclasses import dataclass
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.serving.load_answer import Answer, NotHTTP, Reply
 
-__all__ = ["Client", "Reply", "Target", "event_loop", "target"]
-
-MAX_REPLY_BYTES = 1 << 20
+__all__ = ["Client", "Target", "event_loop", "target"]
 
 
 @dataclass(frozen=True)
@@ -66,78 +64,56 @@ def target(url: str, allow_remote: bool = False) -> Target:
     return Target(min(found, key=lambda ip: ":" in ip), port, parts.netloc, path)
 
 
-class Reply(NamedTuple):
-    """The status and body of an answer; or status 0 and in ``failure`` why there is none."""
-
-    status: int
-    body: bytes
-    failure: str = ""
-
-
 class _Connection(asyncio.Protocol):
-    """One connection; ``reply`` is the answer being waited for."""
+    """One connection, for one request after the other; ``keep`` tells whether it is good for another one."""
 
     def __init__(self) -> None:
         self.open = False
         self.keep = True
         self._transport: asyncio.Transport | None = None
         self._reply: asyncio.Future[Reply] | None = None
-        self._buffer = bytearray()
+        self._answer = Answer()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport, self.open = transport, True
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
-        self._settle(Reply(0, b"", "connection lost"))
+        whole = self._answer.end() if exc is None else None
+        self._settle(whole or Reply(0, b"", "connection lost"), keep=False)
 
     def send(self, request: bytes) -> "asyncio.Future[Reply]":
-        self._buffer.clear()
+        self._answer = Answer()
         self._reply = asyncio.get_running_loop().create_future()
         if self._transport is None or not self.open:
-            self._settle(Reply(0, b"", "connection lost"))
+            self._settle(Reply(0, b"", "connection lost"), keep=False)
         else:
             self._transport.write(request)
         return self._reply
 
     def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._buffer) > MAX_REPLY_BYTES:
-                self._spoiled()
+        if self._reply is None or self._reply.done():  # nobody has asked
+            self.keep = False
+            self.abort()
             return
-        status, length, keep = _head(bytes(self._buffer[:end]))
-        if length is None or length > MAX_REPLY_BYTES:
-            self._spoiled()
-        elif len(self._buffer) >= end + 4 + length:
-            self.keep = keep
-            self._settle(Reply(status, bytes(self._buffer[end + 4 : end + 4 + length])))
+        try:
+            reply = self._answer.feed(data)
+        except NotHTTP:
+            self._settle(Reply(0, b"", "not HTTP"), keep=False)
+            self.abort()
+            return
+        if reply is not None:
+            self._settle(reply, self._answer.keep)
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _spoiled(self) -> None:
-        self.keep = False
-        self._settle(Reply(0, b"", "not HTTP"))
-        self.abort()
-
-    def _settle(self, reply: Reply) -> None:
+    def _settle(self, reply: Reply, keep: bool) -> None:
+        self.keep = self.keep and keep
         if self._reply is not None and not self._reply.done():
             self._reply.set_result(reply)
-
-
-def _head(head: bytes) -> tuple[int, int | None, bool]:
-    """Status, length of the body (None where the head makes no sense), and whether the connection stays open."""
-    first, *lines = head.split(b"\r\n")
-    words = first.split(b" ", 2)
-    fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-    length = fields.get(b"content-length", b"")
-    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit() or not length.isdigit():
-        return 0, None, False
-    return int(words[1]), int(length), fields.get(b"connection", b"").lower() != b"close"
 
 
 class Client:
