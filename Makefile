@@ -25,7 +25,9 @@ help:
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11; set PYTHON=/path/to/python3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
+	  other=$$(for minor in 13 12 11; do command -v python3.$$minor && break; done); \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo no Python here): expected Python 3.11, 3.12 or 3.13; call make PYTHON=$${other:-/path/to/one}"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,lab,service,grading]'
 	@touch $@
