@@ -21,7 +21,7 @@ from tqdm import tqdm
 from deep_learning_cases import batching
 from deep_learning_cases.ground import files
 from deep_learning_cases.measuring import stats
-from deep_learning_cases.serving.load_interval import Latencies
+from deep_learning_cases.serving.load.interval import Latencies
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

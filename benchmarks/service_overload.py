@@ -15,9 +15,11 @@ from typing import Any
 import psutil
 
 from benchmarks import _deep_model
+from deep_learning_cases import load
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.serving import load, load_report, load_starts
 from deep_learning_cases.serving import process as service_process
+from deep_learning_cases.serving.load import report as load_report
+from deep_learning_cases.serving.load import starts
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_overload.json"
 MEMORY_LIMIT_BYTES = 200_000_000
@@ -47,7 +49,7 @@ def measure(model: Path, seconds: float, seed: int) -> dict[str, Any]:
     with service_process.serving(_deep_model.settings(model)) as served:
         closed = load.send(served.url, bodies, concurrency=16, seconds=min(5.0, seconds))
         capacity = load_report.summary(closed)["answered_per_s"]
-        starts_s = load_starts.intended_starts_s("poisson", 2 * capacity, seconds, seed)
+        starts_s = starts.intended_starts_s("poisson", 2 * capacity, seconds, seed)
         stop = threading.Event()
         resident: list[float] = []
         reader = threading.Thread(target=_read_memory, args=(served.pid, stop, resident))

@@ -44,8 +44,8 @@ if TYPE_CHECKING:  # typing itself takes longer to import than all the rest of w
     from deep_learning_cases.release import regression as regression
     from deep_learning_cases.release.report import page as report
     from deep_learning_cases.release.report import plots as plots
-    from deep_learning_cases.serving import load as load
     from deep_learning_cases.serving import server as service
+    from deep_learning_cases.serving.load import send as load
 
 __version__ = "0.1.0"
 
@@ -76,7 +76,7 @@ _PLACES = {
     "lab": "commands.lab",
     "latency_case": "latency.case:latency_case",
     "latency_engine": "latency.engine",
-    "load": "serving.load",
+    "load": "serving.load.send",
     "load_latency_case": "latency.case:load_latency_case",
     "machine": "ground.machine",
     "network": "models.network",

@@ -13,9 +13,9 @@ from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.latency import record
 from deep_learning_cases.latency.engine import Network, Settings
 from deep_learning_cases.serving import process, server
-from deep_learning_cases.serving.load import Fate, Run, make_bodies
-from deep_learning_cases.serving.load_client import Client, event_loop, target
-from deep_learning_cases.serving.load_starts import MAX_SECONDS
+from deep_learning_cases.serving.load.client import Client, event_loop, target
+from deep_learning_cases.serving.load.send import Fate, Run, make_bodies
+from deep_learning_cases.serving.load.starts import MAX_SECONDS
 from deep_learning_cases.serving.predictor import PARTS
 
 __all__ = ["SERVICE", "measure_service"]

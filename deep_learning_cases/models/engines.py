@@ -1,7 +1,7 @@
 """One way to run a model, whatever runs it: ``load``, ``run(batch) -> logits``, ``describe()``.
 
 A measuring process imports this module, so at the top it takes nothing beyond NumPy; each engine imports its runtime
-when it loads.  ``run`` does no checking of its own: it is what the timer surrounds.
+when it loads.  ``run`` checks nothing but that there is an image: it is what the timer surrounds.
 """
 
 import os
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.arguments import whole
+from deep_learning_cases.models.conv import check_not_empty
 
 __all__ = ["ENGINES", "Engine", "NumPyEngine", "OnnxRuntimeEngine", "PyTorchEngine", "open_engine"]
 
@@ -31,7 +32,10 @@ class Engine(Protocol):
         """Read the model; FileError if unreadable, ModelError if it is not a model for this engine."""
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits float32 (n, 10) of normalised images float32 (n, 1, 8, 8); the result is in main memory."""
+        """Logits float32 (n, 10) of normalised images float32 (n, 1, 8, 8); the result is in main memory.
+
+        InputError for a batch of none.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Name, version and settings of what runs the model, as JSON values."""
@@ -94,6 +98,7 @@ class OnnxRuntimeEngine:
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """See :meth:`Engine.run`."""
+        check_not_empty(batch)
         logits: NDArray[np.float32] = self._session.run(self._outputs, {self._input: batch})[0]
         return logits
 
@@ -178,6 +183,7 @@ class PyTorchEngine:
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
         """See :meth:`Engine.run`."""
+        check_not_empty(batch)
         with self._torch.inference_mode():
             logits: NDArray[np.float32] = self._model(self._torch.from_numpy(batch).to(self._device)).cpu().numpy()
         return logits

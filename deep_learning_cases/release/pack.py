@@ -212,9 +212,9 @@ Look:       open evidence/report.html in a browser.
 Check:      python reproduce.py check
 Repeat:     python reproduce.py again NEW_FOLDER   (trains with PyTorch and measures on your machine)
 
-Install first what requirements.txt names, with Python 3.11, 3.12 or 3.13.  Data and models should come out with the same
-SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes show
-that the files belong together, not that anybody measured the times, nor who packed them: run the programs in here
+Install first what requirements.txt names, with Python 3.11, 3.12 or 3.13.  Data and models should come out with the
+same SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes
+show that the files belong together, not that anybody measured the times, nor who packed them: run the programs in here
 only if you trust whoever gave you this package.
 """
 

@@ -101,11 +101,13 @@ class Stream(iostream.IOStream):
         self._whole = True
 
     def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
+        """Tornado's own; notes that the other side has nothing more to send."""
         count = super().read_from_fd(buf)
         self._ended = self._ended or count == 0
         return count
 
     def write(self, data: bytes | memoryview) -> "asyncio.Future[None]":
+        """Tornado's own, but its bare 400 becomes an answer that says why."""
         if data == _TORNADOS_400:
             if self._answered:
                 data = b""
@@ -117,6 +119,7 @@ class Stream(iostream.IOStream):
         return super().write(data)
 
     def close(self, exc_info: Any = False) -> None:
+        """Tornado's own, after an answer to a request that was under way."""
         if not self.closed():
             under_way = self._asked or bool(self._unread().strip())
             if under_way and not self._answered:
@@ -165,15 +168,19 @@ class Told(httputil.HTTPMessageDelegate):
     def headers_received(
         self, start_line: httputil.RequestStartLine | httputil.ResponseStartLine, headers: httputil.HTTPHeaders
     ) -> Awaitable[None] | None:
+        """Tornado's own; a request is under way from here on."""
         self._stream.asked()
         return self._delegate.headers_received(start_line, headers)
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Handed on."""
         return self._delegate.data_received(chunk)
 
     def finish(self) -> None:
+        """Handed on; the request has arrived whole."""
         self._stream.whole()
         self._delegate.finish()
 
     def on_connection_close(self) -> None:
+        """Handed on."""
         self._delegate.on_connection_close()

@@ -46,6 +46,7 @@ class Plain(NamedTuple):
 
     @property
     def work(self) -> int:
+        """Pixels that have to be gone over: every scan goes over all of them."""
         return self.width * self.height * self.scans
 
 

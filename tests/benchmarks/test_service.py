@@ -7,7 +7,7 @@ from benchmarks import _deep_model, service_overload, service_vs_simulation
 from deep_learning_cases import batching
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import engines
-from deep_learning_cases.serving.load import Fate
+from deep_learning_cases.serving.load.send import Fate
 
 
 @pytest.fixture(scope="module")

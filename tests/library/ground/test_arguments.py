@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from deep_learning_cases import bench, cases, noise
+from deep_learning_cases import bench, cases, load, noise
 from deep_learning_cases.batching import arrivals, choice, queueing, service_times, simulation
 from deep_learning_cases.errors import FileError, InputError, MissingDependencyError, one_line
 from deep_learning_cases.ground import arguments
@@ -22,7 +22,8 @@ from deep_learning_cases.measuring import distributions, fresh_process, stats, t
 from deep_learning_cases.models import conv, data, engines, network
 from deep_learning_cases.quantizing import subjects
 from deep_learning_cases.quantizing.comparison import compare, plan
-from deep_learning_cases.serving import images, load, load_starts, predictor, process
+from deep_learning_cases.serving import images, predictor, process
+from deep_learning_cases.serving.load import starts as load_starts
 
 NOWHERE = Path("/nowhere/at/all")
 X = np.ones((1, 3, 9, 9))

@@ -1,5 +1,7 @@
 """The fast convolution against a slow one that is obviously right, against hand arithmetic, and against PyTorch."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,6 +131,34 @@ def test_a_workspace_changes_nothing_whatever_it_was_used_for_before():
             assert np.array_equal(kept, conv.conv2d(x, weight, padding=padding))
 
 
+def test_a_workspace_does_not_grow_with_the_number_of_batch_sizes():
+    def kept(sizes) -> int:
+        workspace, weight = conv.Workspace(), np.ones((3, 2, 3, 3))
+        tracemalloc.start()
+        for n in sizes:
+            conv.conv2d(np.ones((n, 2, 6, 6)), weight, padding=1, workspace=workspace)
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        return size
+
+    assert kept(range(1, 65)) < 1.1 * kept([64]) + 10_000
+    assert kept(range(64, 0, -1)) < 1.1 * kept([64]) + 10_000
+
+
+def test_a_workspace_keeps_zeros_for_a_few_kinds_of_images_only():
+    workspace, weight = conv.Workspace(), np.ones((1, 1, 3, 3))
+    for size in [*range(3, 40), *range(3, 40)]:
+        x = np.random.default_rng(size).normal(size=(2, 1, size, size))
+        kept = conv.conv2d(x, weight, padding=1, workspace=workspace)
+        assert np.array_equal(kept, conv.conv2d(x, weight, padding=1))
+    assert len(workspace._zeros) == conv.Workspace.KEPT
+
+
+def test_a_network_refuses_a_batch_of_none(random_weights):
+    with pytest.raises(InputError, match=r"the batch holds no image \(shape \(0, 1, 8, 8\)\): expected at least one"):
+        conv.Network(random_weights)(np.zeros((0, 1, 8, 8), np.float32))
+
+
 def test_a_result_is_not_overwritten_by_the_next_call():
     workspace, weight = conv.Workspace(), np.ones((1, 1, 3, 3))
     first = conv.conv2d(np.ones((1, 1, 4, 4)), weight, padding=1, workspace=workspace)
@@ -149,10 +179,6 @@ def test_arguments_are_left_as_they_were():
 
 def test_an_empty_batch_gives_an_empty_result():
     assert conv.conv2d(np.zeros((0, 1, 4, 4)), np.zeros((2, 1, 3, 3))).shape == (0, 2, 2, 2)
-
-
-def test_the_network_answers_an_empty_batch_with_no_logits(random_weights):
-    assert conv.Network(random_weights)(np.zeros((0, 1, 8, 8), np.float32)).shape == (0, 10)
 
 
 @st.composite

@@ -171,8 +171,9 @@ def test_the_weights_are_copied():
     assert np.array_equal(model(images), expected)
 
 
-def test_an_empty_batch_gives_an_empty_result(random_weights):
-    assert PlannedNetwork(random_weights)(np.zeros((0, 1, 8, 8), np.float32)).shape == (0, 10)
+def test_an_empty_batch_is_refused(random_weights):
+    with pytest.raises(InputError, match="the batch holds no image"):
+        PlannedNetwork(random_weights)(np.zeros((0, 1, 8, 8), np.float32))
 
 
 @pytest.mark.parametrize(

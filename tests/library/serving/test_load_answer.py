@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from deep_learning_cases.serving import load
+from deep_learning_cases import load
 from deep_learning_cases.serving.load_answer import MAX_REPLY_BYTES, Answer, NotHTTP
 from deep_learning_cases.serving.predictor import PARTS
 

@@ -5,7 +5,7 @@ import pytest
 
 from deep_learning_cases import batching
 from deep_learning_cases.measuring import stats
-from deep_learning_cases.serving.load_interval import Latencies
+from deep_learning_cases.serving.load.interval import Latencies
 
 
 def drawn(count: int, seed: int = 0):

@@ -1,7 +1,7 @@
 """A load in a few numbers: what was answered, how late, how fast; and whether the generator itself kept up.
 
 Percentiles are nearest rank with an interval that takes into account that requests wait behind each other
-(:mod:`~deep_learning_cases.serving.load_interval`).  They are about the answered requests (status 200); how many were
+(:mod:`~deep_learning_cases.serving.load.interval`).  They are about the answered requests (status 200); how many were
 not answered stands beside them, since a service that refuses whom it would serve late has fine percentiles.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from deep_learning_cases.ground import machine, schemas
-from deep_learning_cases.serving.load import Fate
-from deep_learning_cases.serving.load_interval import Latencies
+from deep_learning_cases.serving.load.interval import Latencies
+from deep_learning_cases.serving.load.send import Fate
 from deep_learning_cases.serving.predictor import PARTS
 
 __all__ = ["SCHEMA", "check", "lines", "record", "summary"]
