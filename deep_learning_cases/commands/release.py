@@ -184,11 +184,8 @@ def _release(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from deep_learning_cases import release
-    from deep_learning_cases.release import pack
-
     path: Path = arguments.folder
-    findings = pack.check_zip(path) if path.is_file() else release.check(existing(path))
+    findings = _findings_of_zip(path) if path.is_file() else _findings_of_folder(existing(path))
     if arguments.json:
         command_line.print_json({"passed": not findings, "findings": _as_dicts(findings)})
     elif not findings:
@@ -197,6 +194,18 @@ def _check(arguments: argparse.Namespace) -> int:
         if path.is_file():
             print("Who packed it is unknown: run its programs only if you trust whoever gave it to you.")
     return _print_findings(findings, arguments.json)
+
+
+def _findings_of_zip(path: Path) -> Sequence[Any]:
+    from deep_learning_cases.release import pack
+
+    return pack.check_zip(path)
+
+
+def _findings_of_folder(folder: Path) -> Sequence[Any]:
+    from deep_learning_cases import release
+
+    return release.check(folder)
 
 
 def _as_dicts(findings: Sequence[Any]) -> list[dict[str, Any]]:

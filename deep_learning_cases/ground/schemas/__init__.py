@@ -1,7 +1,7 @@
 """JSON Schemas of the evidence files, and what a file violates.
 
-``jsonschema`` is imported on first use: it costs up to a second where its optional format checkers are installed, and
-the measuring process never needs it.
+``jsonschema`` is imported on first use, since the measuring process never needs it, and without the checker of links
+that costs ten times as much: no schema here asks for a format.
 """
 
 import json
@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.ground import late_import
 
 __all__ = ["NAMES", "load", "validate", "violations"]
 
@@ -79,7 +80,8 @@ def validate(value: Any, name: str, file: str) -> None:
 
 @lru_cache(maxsize=len(NAMES))
 def _validator(name: str) -> Any:
-    from jsonschema import Draft202012Validator
+    with late_import.put_off():
+        from jsonschema import Draft202012Validator
 
     return Draft202012Validator(load(name))
 
