@@ -71,7 +71,7 @@ def load(seeds: int) -> bool:
         f"most wrong: {100 * worst:.1f} % of a case's runs, at most {100 * MOST_WRONG:g} %: {'kept' if kept else 'NO'}"
     )
     print(f"written to {path}")
-    return kept
+    return bool(kept)
 
 
 def _service(base_s: float, per_request_s: float) -> batching.Measured:
