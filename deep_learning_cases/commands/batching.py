@@ -12,10 +12,9 @@ from deep_learning_cases import batching
 from deep_learning_cases.batching.arrivals import Arrivals, Bursts, Poisson, Regular
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.batching.service_times import Constant, Exponential, Linear, Measured, Mix, ServiceTime
-from deep_learning_cases.commands.limits import at_most
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
-from deep_learning_cases.ground.arguments import whole
+from deep_learning_cases.ground.arguments import positive, whole
 
 __all__ = ["add_arguments", "command", "parse_arrivals", "parse_service"]
 
@@ -59,14 +58,14 @@ def command(arguments: argparse.Namespace) -> int:
 def _check_given(arguments: argparse.Namespace) -> None:
     """What was given comes before what is missing: whoever adds that should not hear of the rest only then."""
     parse_arrivals(arguments.arrivals)(arguments.rate)
-    rate = at_most(arguments.rate, MOST_RATE, "rate (requests per second)")
+    rate = positive(arguments.rate, "rate (requests per second)", most=MOST_RATE)
     if rate < 1 / MOST_SECONDS:
         raise InputError(f"rate (requests per second) is {rate:g}: expected at least {1 / MOST_SECONDS:g}; change it")
     for name, most in (("requests", MOST_REQUESTS), ("seeds", MOST_SEEDS), ("queue_bound", MOST_QUEUE)):
         value = getattr(arguments, name)
         if value is not None:
             what = name.replace("_", " ")
-            at_most(whole(value, what), most, what)
+            whole(value, what, most=most)
     if arguments.service is not None:
         parse_service(arguments.service)
     if arguments.max_batch is not None:
@@ -76,7 +75,7 @@ def _check_given(arguments: argparse.Namespace) -> None:
 
 
 def _objective(arguments: argparse.Namespace) -> batching.Objective:
-    at_most(arguments.slo_p95_ms, 1e3 * MOST_SECONDS, "--slo-p95-ms")
+    positive(arguments.slo_p95_ms, "--slo-p95-ms", most=1e3 * MOST_SECONDS)
     return batching.Objective(arguments.slo_p95_ms / 1e3)
 
 
@@ -103,7 +102,7 @@ def parse_arrivals(text: str) -> Callable[[float], Arrivals]:
         return Regular
     if kind == "burst":
         (size,) = _numbers(value, int, f"--arrivals {text}", count=1)
-        at_most(whole(size, "burst size"), MOST_BURST, "burst size")
+        whole(size, "burst size", most=MOST_BURST)
         return lambda rate_per_s: Bursts(rate_per_s, size)
     raise InputError(f"--arrivals is {text!r}: expected poisson, constant or burst:SIZE")
 
@@ -121,13 +120,15 @@ def _numbers(text: str, kind: Callable[[str], Number], name: str, count: int | N
 
 def _seconds(text: str, service: str, count: int) -> list[float]:
     numbers = _numbers(text, float, f"--service {service}", count)
-    return [at_most(number, MOST_SECONDS, f"a time of --service {service}") for number in numbers]
+    return [positive(number, f"a time of --service {service}", zero=True, most=MOST_SECONDS) for number in numbers]
 
 
 def _policies(arguments: argparse.Namespace) -> list[Policy]:
-    sizes = [at_most(size, MOST_BATCH, "largest batch") for size in _numbers(arguments.max_batch, int, "--max-batch")]
+    sizes = [
+        whole(size, "largest batch", most=MOST_BATCH) for size in _numbers(arguments.max_batch, int, "--max-batch")
+    ]
     waits = _numbers(arguments.max_wait or "0", float, "--max-wait")
-    waits = [at_most(wait, MOST_SECONDS, "longest wait (seconds)") for wait in waits]
+    waits = [positive(wait, "longest wait (seconds)", zero=True, most=MOST_SECONDS) for wait in waits]
     return [Policy(size, wait, arguments.queue_bound) for size in sizes for wait in waits]
 
 

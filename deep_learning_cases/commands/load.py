@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deep_learning_cases.commands.limits import MOST_SECONDS, at_most
 from deep_learning_cases.errors import INTERRUPTED, FileError, InputError
 from deep_learning_cases.ground import command_line, files, machine, out_folder
 from deep_learning_cases.ground.arguments import positive, whole
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from deep_learning_cases.serving.load.send import Fate
 
 __all__ = ["add_arguments", "command"]
+
+MOST_SECONDS = 3600.0
+"""Of one wait for an answer; more is a slip of the finger."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +47,9 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.rate is None and arguments.concurrency is None and _is_drawn(arguments.arrivals):
         raise InputError("neither --rate nor --concurrency is given: expected requests per second, or clients in turn")
     data.check_seed(arguments.seed)
-    at_most(positive(arguments.timeout_s, "timeout (seconds)"), MOST_SECONDS, "timeout (seconds)")
+    positive(arguments.timeout_s, "timeout (seconds)", most=MOST_SECONDS)
     if arguments.concurrency is not None:
-        at_most(whole(arguments.concurrency, "concurrency"), load.MAX_CONCURRENCY, "concurrency")
+        whole(arguments.concurrency, "concurrency", most=send.MAX_CONCURRENCY)
     if arguments.out is not None:
         _check_place(arguments.out)
     starts_s = None

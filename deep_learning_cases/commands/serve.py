@@ -6,13 +6,15 @@ import json
 import sys
 from pathlib import Path
 
-from deep_learning_cases.commands.limits import MOST_SECONDS, at_most
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.ground.arguments import positive, whole
 from deep_learning_cases.models import artefacts, engines
 
 __all__ = ["add_arguments", "command"]
+
+MOST_SECONDS = 3600.0
+"""Of one wait for an answer; more is a slip of the finger."""
 
 MOST_BATCH, MOST_QUEUE, MOST_THREADS = 4096, 16_384, 1024
 
@@ -65,15 +67,15 @@ def command(arguments: argparse.Namespace) -> int:
 
 def _check_sizes(arguments: argparse.Namespace) -> None:
     """Before a model is loaded or a thread started; and a remark on threads that have no core."""
-    at_most(whole(arguments.max_batch, "largest batch (--max-batch)"), MOST_BATCH, "largest batch (--max-batch)")
-    at_most(whole(arguments.queue, "queue bound (--queue)"), MOST_QUEUE, "queue bound (--queue)")
-    at_most(whole(arguments.threads, "threads (--threads)"), MOST_THREADS, "threads (--threads)")
+    whole(arguments.max_batch, "largest batch (--max-batch)", most=MOST_BATCH)
+    whole(arguments.queue, "queue bound (--queue)", most=MOST_QUEUE)
+    whole(arguments.threads, "threads (--threads)", most=MOST_THREADS)
     waits = (
         ("longest wait", arguments.max_wait_ms / 1e3, True),
         ("request timeout", arguments.request_timeout_s, False),
     )
     for name, seconds, zero in waits:
-        at_most(positive(seconds, f"{name} (seconds)", zero=zero), MOST_SECONDS, f"{name} (seconds)")
+        positive(seconds, f"{name} (seconds)", zero=zero, most=MOST_SECONDS)
     cores = machine.usable_cores()
     if arguments.threads > cores:
         print(
