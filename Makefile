@@ -6,6 +6,9 @@ READY := $(VENV)/.ready
 READY_TO_TEST := $(VENV)/.ready-to-test
 EVIDENCE ?= evidence
 
+# As in pyproject.toml, but asked before anything is made or fetched: pip refuses late, and in many lines.
+IN_RANGE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lab grade classroom bench clean packages browser
 
@@ -21,7 +24,11 @@ help:
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than Python 3.11; set PYTHON=/path/to/python3.11 or newer"; exit 1; }
+	@$(PYTHON) -c '$(IN_RANGE)' 2>/dev/null || { \
+	  is=$$($(PYTHON) -c 'import sys; print("is Python %d.%d" % sys.version_info[:2])' 2>/dev/null) || is="does not run"; \
+	  for other in python3.13 python3.12 python3.11; do $$other -c '$(IN_RANGE)' 2>/dev/null && break; other=; done; \
+	  install=; [ "$$other" ] || install="install one and "; \
+	  echo "$(PYTHON) $$is: expected Python 3.11, 3.12 or 3.13; $${install}run make again with PYTHON=$${other:-/path/to/python3.13}" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,lab,service,grading]'
 	@touch $@

@@ -212,10 +212,10 @@ Look:       open evidence/report.html in a browser.
 Check:      python reproduce.py check
 Repeat:     python reproduce.py again NEW_FOLDER   (trains with PyTorch and measures on your machine)
 
-Install first what requirements.txt names, with Python 3.11 or newer.  Data and models should come out with the same
-SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes show
-that the files belong together, not that anybody measured the times, nor who packed them: run the programs in here
-only if you trust whoever gave you this package.
+Install first what requirements.txt names, with Python 3.11, 3.12 or 3.13.  Data and models should come out with the
+same SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes
+show that the files belong together, not that anybody measured the times, nor who packed them: run the programs in
+here only if you trust whoever gave you this package.
 """
 
 _REPRODUCE = '''\
@@ -255,6 +255,8 @@ if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 '''
 
+# No upper end to the versions of Python here: nothing in the kit was built for one of them, and a device may run a
+# newer one than the labs were tested with.  A package, which trains as well, names the range they were tested with.
 _KIT_README = """\
 Target kit: the same models, data and protocol on this machine.
 
