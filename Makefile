@@ -1,20 +1,21 @@
-# Each target sets up what it needs. `make run` does the main job on real input, `make test` passes the tests.
+# Each target sets up what it needs. `make run` does the main job on real input, `make check` is for every change and
+# `make test` passes all tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_TO_TEST := $(VENV)/.ready-to-test
 EVIDENCE ?= evidence
-
-# As in pyproject.toml, but asked before anything is made or fetched: pip refuses late, and in many lines.
-IN_RANGE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+# A file of tests stays in one process, which keeps what it has set up; tests/conftest.py says which file starts first.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab grade classroom bench clean packages browser
+.PHONY: help setup run check lint test lab grade classroom bench clean packages browser
 
 help:
 	@echo "make run    the release lab from data to report, then a sample class graded"
-	@echo "make test   linters, types, layer order and tests"
+	@echo "make check  linters, types, layer order and the quick tests: about a minute"
+	@echo "make test   all of that and every test"
 	@echo "make lab    JupyterLab on the student notebooks, in a work folder"
 	@echo "make grade  build a sample class and grade it"
 	@echo "make classroom  a course in a real JupyterHub and browser (root, Debian)"
@@ -24,11 +25,9 @@ help:
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c '$(IN_RANGE)' 2>/dev/null || { \
-	  is=$$($(PYTHON) -c 'import sys; print("is Python %d.%d" % sys.version_info[:2])' 2>/dev/null) || is="does not run"; \
-	  for other in python3.13 python3.12 python3.11; do $$other -c '$(IN_RANGE)' 2>/dev/null && break; other=; done; \
-	  install=; [ "$$other" ] || install="install one and "; \
-	  echo "$(PYTHON) $$is: expected Python 3.11, 3.12 or 3.13; $${install}run make again with PYTHON=$${other:-/path/to/python3.13}" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
+	  other=$$(for minor in 13 12 11; do it=$$(command -v python3.$$minor) && $$it -c '' 2>/dev/null && echo $$it && break; done); \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo no Python here): expected Python 3.11, 3.12 or 3.13; call make PYTHON=$${other:-/path/to/one}"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,lab,service,grading]'
 	@touch $@
@@ -46,13 +45,18 @@ run: $(READY) packages
 	$(BIN)/dlcases run $(EVIDENCE)
 	$(BIN)/python -m grading sample
 
-test: $(READY_TO_TEST) packages browser
-	@$(BIN)/python -m tests.classroom --prepare-only || [ $$? = 2 ]
+lint: $(READY_TO_TEST)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n auto --dist loadfile
+
+check: lint
+	$(PYTEST) -m "not slow and not classroom"
+
+test: lint packages browser
+	@$(BIN)/python -m tests.classroom --prepare-only || [ $$? = 2 ]
+	$(PYTEST)
 
 lab: $(READY)
 	$(BIN)/dlcases lab

@@ -1,4 +1,4 @@
-"""Every attack of ``tests/grading/cases/attacks`` on stock nbgrader and on ours: the table of docs/security.md.
+"""Every attack of ``tests/submissions/attacks`` on stock nbgrader and on ours: the table of docs/security.md.
 
     python -m benchmarks.attacks [--only NAME ...] [--to DIR]
 
@@ -20,7 +20,7 @@ import nbformat
 
 from benchmarks.autograde import ASSIGNMENT, CHECKOUT, RESULTS, grades_of, make_course
 
-CASES = CHECKOUT / "tests" / "grading" / "cases" / "attacks"
+CASES = CHECKOUT / "tests" / "submissions" / "attacks"
 ITEMS = ("stats_p50", "stats_p95", "stats_throughput")
 
 
@@ -92,9 +92,10 @@ def _ours(course: Path) -> str:
 
 def _points(course: Path, remark: str) -> str:
     found = {name: score for (_, _, name), (score, _) in grades_of(course).items() if name in ITEMS}
-    if not found or None in found.values():
+    given = [score for score in found.values() if score is not None]
+    if not found or len(given) < len(found):
         return f"no grade{remark}"
-    return f"{sum(found.values()):g} of 7{remark}"
+    return f"{sum(given):g} of 7{remark}"
 
 
 if __name__ == "__main__":

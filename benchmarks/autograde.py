@@ -117,7 +117,7 @@ def measure(scratch: Path, number: int, jobs: int, repeat: int, stock: bool) -> 
             theirs.append(_timed(nbgrader, b))
     grades = grades_of(a)
     different = sorted(set(grades.items()) ^ set(grades_of(b).items())) if stock else None
-    row = {"students": number, "ours_seconds": _median(ours), "cells": len(grades), "runs": repeat}
+    row: dict[str, Any] = {"students": number, "ours_seconds": _median(ours), "cells": len(grades), "runs": repeat}
     if stock:
         row |= {"stock_seconds": _median(theirs), "ratio": _median(theirs) / _median(ours), "different": different}
     return row
@@ -149,12 +149,12 @@ def make_course(course: Path, number: int) -> Path:
 def cell_seconds(scratch: Path, number: int) -> float:
     """Seconds a submission's cells take by themselves: its notebooks in a warm sandbox, nothing judged or stored."""
     sys.path.insert(0, str(CHECKOUT))
-    from grading.sandbox import open_box
+    from grading.sandbox.box import open_box
 
     folders = sorted((scratch / f"course-{number}" / "submitted").glob("*/*"))[:20]
     notebooks = [nbformat.read(path, as_version=4) for folder in folders for path in sorted(folder.glob("*.ipynb"))]
     with open_box(isolation="bubblewrap") as box:
-        started = None
+        started = 0.0
         for notebook in [notebooks[0], *notebooks]:
             cells = [
                 {"id": str(i), "source": c.source, "run": True}

@@ -260,7 +260,7 @@ def coverage(seeds: int) -> list[dict[str, Any]]:
     for name, rate, service, policy, truth, requests in tqdm(known, desc="coverage", disable=None, file=sys.stderr):
         found = [summarise(Poisson(rate), service, policy, requests, seed) for seed in range(seeds)]
         z = np.array([(summary.mean_wait_s - truth) / summary.standard_error_s for summary in found])
-        plain = np.array([np.sqrt(summary.counted / summary.independent) for summary in found])
+        plain = np.array([np.sqrt(summary.counted / (summary.independent or np.nan)) for summary in found])
         rows.append(
             {
                 "case": name,

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.autograde import ASSIGNMENT, RESULTS, make_course
+from grading.class_run.records import Answer, Job, Result
 
 
 class OneResult:
@@ -32,26 +33,27 @@ class OneResult:
     slots, ships_files = 1, False
 
     def __init__(self) -> None:
-        from grading.work import work
+        from grading.class_run.worker import work
 
         self._work = work
-        self._result: dict[str, Any] = {}
+        self._result: Result | None = None
         self.marks: list[tuple[float, float]] = []
 
-    def submit(self, job: dict[str, Any]) -> "concurrent.futures.Future[dict[str, Any]]":
-        future: concurrent.futures.Future[dict[str, Any]] = concurrent.futures.Future()
-        if not self._result:
+    def submit(self, job: Job) -> "concurrent.futures.Future[Answer]":
+        future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
+        if self._result is None:
             self._result = self._work(job)["result"]
         self.marks.append((time.perf_counter(), _resident_mb()))
-        mine = {"student": job["student"], "digest": job["digest"]}
-        future.set_result({"result": copy.deepcopy(self._result) | mine})
+        result = copy.deepcopy(self._result)
+        result["student"], result["digest"] = job["student"], job["digest"]
+        future.set_result({"result": result})
         return future
 
     def restart(self) -> None:
         """Nothing to restart."""
 
     def close(self) -> None:
-        from grading.work import close
+        from grading.class_run.worker import close
 
         close()
 
@@ -100,8 +102,8 @@ def measure(number: int) -> dict[str, Any]:
     """One size, in this process."""
     from nbgrader.api import Gradebook
 
-    from grading import class_report, export
-    from grading.autograde import autograde
+    from grading.commands import class_report, export
+    from grading.commands.autograde import autograde
 
     with tempfile.TemporaryDirectory(prefix="large-") as scratch:
         course = make_course(Path(scratch, "course"), 1)

@@ -15,9 +15,11 @@ from typing import Any
 import psutil
 
 from benchmarks import _deep_model
+from deep_learning_cases import load
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.serving import load, load_report, load_starts
 from deep_learning_cases.serving import process as service_process
+from deep_learning_cases.serving.load import report as load_report
+from deep_learning_cases.serving.load import starts
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_overload.json"
 MEMORY_LIMIT_BYTES = 200_000_000
@@ -47,8 +49,9 @@ def measure(model: Path, seconds: float, seed: int) -> dict[str, Any]:
     with service_process.serving(_deep_model.settings(model)) as served:
         closed = load.send(served.url, bodies, concurrency=16, seconds=min(5.0, seconds))
         capacity = load_report.summary(closed)["answered_per_s"]
-        starts_s = load_starts.intended_starts_s("poisson", 2 * capacity, seconds, seed)
-        stop, resident = threading.Event(), []
+        starts_s = starts.intended_starts_s("poisson", 2 * capacity, seconds, seed)
+        stop = threading.Event()
+        resident: list[float] = []
         reader = threading.Thread(target=_read_memory, args=(served.pid, stop, resident))
         reader.start()
         try:
@@ -58,7 +61,9 @@ def measure(model: Path, seconds: float, seed: int) -> dict[str, Any]:
             reader.join()
         after = load.send(served.url, bodies, concurrency=1, seconds=0.2)
     full_s = max(fate.server_ms["run"] for fate in fates if fate.server_ms) / 1e3
-    batches = -(-_deep_model.POLICY.queue_bound // _deep_model.POLICY.max_batch) + 2
+    bound = _deep_model.POLICY.queue_bound
+    assert bound is not None
+    batches = -(-bound // _deep_model.POLICY.max_batch) + 2
     return {
         "capacity_per_s": capacity,
         "sent": len(starts_s),

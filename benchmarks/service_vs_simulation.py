@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import _deep_model
-from deep_learning_cases import batching
+from deep_learning_cases import batching, load
 from deep_learning_cases.ground import files, machine
-from deep_learning_cases.serving import load, load_report, load_starts, process
-from deep_learning_cases.serving.load import Fate
+from deep_learning_cases.serving import process
+from deep_learning_cases.serving.load import report, starts
+from deep_learning_cases.serving.load.send import Fate
 
 RESULT = Path(__file__).resolve().parent / "results" / "service_vs_simulation.json"
 SHARES = (0.3, 0.6, 0.85)
@@ -58,9 +59,9 @@ def measure(model: Path, seconds: float, seed: int) -> Row:
         for clients in range(1, policy.max_batch + 1):
             _add_runs(calm, load.send(served.url, bodies, concurrency=clients, seconds=min(CALM_S, seconds)))
         closed = load.send(served.url, bodies, concurrency=2 * policy.max_batch, seconds=min(5.0, seconds))
-        capacity = load_report.summary(closed)["answered_per_s"]
+        capacity = report.summary(closed)["answered_per_s"]
         for share in SHARES:
-            starts_s = load_starts.intended_starts_s("poisson", share * capacity, seconds, seed)
+            starts_s = starts.intended_starts_s("poisson", share * capacity, seconds, seed)
             runs.append((share, starts_s, load.send(served.url, bodies, starts_s=starts_s)))
     rows = []
     for share, starts_s, fates in runs:
@@ -78,7 +79,7 @@ def measure(model: Path, seconds: float, seed: int) -> Row:
                     "same run": _simulated(starts_s, batching.Measured(all_sizes), seed),
                     "same moments": _at_its_moment(starts_s, all_sizes, moments),
                 },
-                "load": load_report.summary(fates),
+                "load": report.summary(fates),
                 "run_autocorrelation": _autocorrelation([moment.slowness for moment in moments]),
                 "mean_run_ms": {size: 1e3 * float(np.mean(times)) for size, times in sorted(own.items())},
             }

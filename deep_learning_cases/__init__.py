@@ -11,6 +11,42 @@ if TYPE_CHECKING:  # typing itself takes longer to import than all the rest of w
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from deep_learning_cases.batching import plots as batching_plots
+    from deep_learning_cases.commands import lab as lab
+    from deep_learning_cases.ground import files as files
+    from deep_learning_cases.ground import machine as machine
+    from deep_learning_cases.ground import schemas as schemas
+    from deep_learning_cases.latency import boundaries as boundaries
+    from deep_learning_cases.latency import case as cases
+    from deep_learning_cases.latency import engine as latency_engine
+    from deep_learning_cases.latency import fresh_starts as fresh_starts
+    from deep_learning_cases.latency import policy_record as policy_record
+    from deep_learning_cases.latency.case import latency_case as latency_case
+    from deep_learning_cases.latency.case import load_latency_case as load_latency_case
+    from deep_learning_cases.measuring import stats as stats
+    from deep_learning_cases.measuring import timing as timing
+    from deep_learning_cases.measuring import trial as trial
+    from deep_learning_cases.models import artefacts as artefacts
+    from deep_learning_cases.models import cifar as cifar
+    from deep_learning_cases.models import conv as conv
+    from deep_learning_cases.models import data as data
+    from deep_learning_cases.models import engines as engines
+    from deep_learning_cases.models import network as network
+    from deep_learning_cases.models import onnx_int8 as quantization
+    from deep_learning_cases.quantizing import subjects as subjects
+    from deep_learning_cases.quantizing import torch_eager as torch_quantization
+    from deep_learning_cases.quantizing.comparison import claims_record as claims_record
+    from deep_learning_cases.quantizing.comparison import compare as comparison
+    from deep_learning_cases.quantizing.comparison import plots as comparison_plots
+    from deep_learning_cases.quantizing.comparison import trial as comparison_trial
+    from deep_learning_cases.release import pack as pack
+    from deep_learning_cases.release import preparation as preparation
+    from deep_learning_cases.release import regression as regression
+    from deep_learning_cases.release.report import page as report
+    from deep_learning_cases.release.report import plots as plots
+    from deep_learning_cases.serving import server as service
+    from deep_learning_cases.serving.load import send as load
+
 __version__ = "0.1.0"
 
 # ONNX Runtime 1.32 on Linux starts a telemetry thread in every process, keeps a database in the home folder and means
@@ -40,7 +76,7 @@ _PLACES = {
     "lab": "commands.lab",
     "latency_case": "latency.case:latency_case",
     "latency_engine": "latency.engine",
-    "load": "serving.load",
+    "load": "serving.load.send",
     "load_latency_case": "latency.case:load_latency_case",
     "machine": "ground.machine",
     "network": "models.network",

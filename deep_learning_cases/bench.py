@@ -7,16 +7,16 @@
 or ``python -m deep_learning_cases.bench evidence`` for both with the library's own summary.
 """
 
-import datetime
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack, cast
 
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, FileError, InputError, MeasurementError
 from deep_learning_cases.ground import command_line, files, machine, out_folder
+from deep_learning_cases.ground.arguments import distinct_sizes, positive, settle, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.measuring import fresh_process, stats, timing
 from deep_learning_cases.measuring.bench_record import (
@@ -24,29 +24,31 @@ from deep_learning_cases.measuring.bench_record import (
     INPUT,
     SCHEMA,
     UNIT,
+    Benchmark,
     LatencyStats,
-    Record,
+    Run,
     check_record,
-    is_number,
     merged_samples,
     problem_of,
     summary_of,
 )
+from deep_learning_cases.measuring.trial import Job
 
 __all__ = [
     "BOUNDARY",
     "DEFAULT_MODELS",
     "SCHEMA",
+    "Protocol",
     "main",
     "measure",
     "merged_samples",
-    "model_order",
     "run",
     "summarise",
     "summary_of",
 ]
 
 
+MOST = 100_000
 FILE, DATA = "benchmark.json", "data.npz"
 DEFAULT_MODELS = {
     "fp32": {"file": "model_fp32.onnx", "engine": "onnxruntime", "precision": "float32"},
@@ -54,37 +56,50 @@ DEFAULT_MODELS = {
 }
 
 
-def run(
-    folder: str | Path,
-    *,
-    rounds: int = 3,
-    warmups: int = 10,
-    repetitions: int = 100,
-    batch_sizes: Sequence[int] = (1, 32),
-    threads: int = 1,
-    timeout_s: float = 120.0,
-    models: Mapping[str, Mapping[str, str]] | None = None,
-    latency_stats: LatencyStats | None = None,
-    progress: Progress | None = None,
-) -> Record:
-    """Measure and write ``folder/benchmark.json``; returns the record.  See :func:`measure` for everything else.
+Launch = Callable[[Job, float], Mapping[str, Any]]
+"""Starts a process for a job and returns what it answered; nobody has looked at that yet."""
 
-    ``latency_stats(samples_us, batch_size)`` fills ``summary``, which stays empty without it.  The old file stays
-    untouched until the new one is complete, and is then kept in ``folder/earlier/``.
+
+class Settings(TypedDict, total=False):
+    """What :func:`run` hands on to :func:`measure`."""
+
+    rounds: int
+    warmups: int
+    repetitions: int
+    batch_sizes: Sequence[int]
+    threads: int
+    timeout_s: float
+    models: Mapping[str, Mapping[str, str]] | None
+    progress: Progress | None
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How often and how everything is measured; InputError for what cannot be."""
+
+    rounds: int
+    warmups: int
+    repetitions: int
+    batch_sizes: Sequence[int]
+    threads: int
+
+    def __post_init__(self) -> None:
+        for name, least in (("rounds", 1), ("warmups", 0), ("repetitions", 1), ("threads", 1)):
+            settle(self, **{name: whole(getattr(self, name), name, least, MOST)})
+        settle(self, batch_sizes=distinct_sizes(self.batch_sizes, MOST))
+
+
+def run(folder: str | Path, *, latency_stats: LatencyStats | None = None, **settings: Unpack[Settings]) -> Benchmark:
+    """Measure and write ``folder/benchmark.json``; returns the record.
+
+    ``settings`` are those of :func:`measure`: ``rounds``, ``warmups``, ``repetitions``, ``batch_sizes``, ``threads``,
+    ``timeout_s``, ``models`` and ``progress``.  ``latency_stats(samples_us, batch_size)`` fills ``summary``, which
+    stays empty without it.  The old file stays untouched until the new one is complete, and is then kept in
+    ``folder/earlier/``.
     """
     if Path(folder).is_dir():  # measure says what is wrong with any other
         out_folder.check_room(Path(folder))
-    record = measure(
-        folder,
-        rounds=rounds,
-        warmups=warmups,
-        repetitions=repetitions,
-        batch_sizes=batch_sizes,
-        threads=threads,
-        timeout_s=timeout_s,
-        models=models,
-        progress=progress,
-    )
+    record = measure(folder, **settings)
     if latency_stats is not None:
         record["summary"] = summary_of(record, latency_stats)
     out_folder.keep(Path(folder) / FILE, files.json_bytes(record))
@@ -103,8 +118,8 @@ def measure(
     timeout_s: float = 120.0,
     models: Mapping[str, Mapping[str, str]] | None = None,
     progress: Progress | None = None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]] = fresh_process.run_fresh,
-) -> Record:
+    launch: Launch = fresh_process.run_fresh,
+) -> Benchmark:
     """Measure the models of an evidence folder in turns, without writing anything.
 
     Args:
@@ -125,30 +140,22 @@ def measure(
         MeasurementError: a process crashed, hung or answered rubbish, or a file changed meanwhile.
     """
     folder, models = Path(folder), DEFAULT_MODELS if models is None else models
-    sizes = list(batch_sizes)
-    _check_arguments(rounds, warmups, repetitions, sizes, threads, timeout_s, models)
+    protocol = Protocol(rounds, warmups, repetitions, batch_sizes, threads)
+    timeout_s = positive(timeout_s, "timeout_s")
+    _check_models(models)
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder: expected the evidence folder; build it first")
     data = files.file_record(folder / DATA)
     facts = {name: files.file_record(folder / model["file"]) for name, model in models.items()}
     environment = machine.environment()
-    environment["thread_settings"] = dict.fromkeys(machine.THREAD_VARIABLES, str(threads))
-    order = model_order(list(models), rounds)
-    runs: list[Record] = []
-    with progress_steps(progress, rounds * len(models)) as step:
-        for round_number, position, name in _turns(order):
+    environment["thread_settings"] = dict.fromkeys(machine.THREAD_VARIABLES, str(protocol.threads))
+    order = fresh_process.alternating(list(models), protocol.rounds)
+    runs: list[Run] = []
+    with progress_steps(progress, protocol.rounds * len(models)) as step:
+        for turn in _turns(order):
+            name = turn[-1]
             step(len(runs), name)
-            job = {
-                "model": os.fspath((folder / models[name]["file"]).resolve()),
-                "data": os.fspath((folder / DATA).resolve()),
-                "engine": models[name]["engine"],
-                "threads": threads,
-                "warmups": warmups,
-                "repetitions": repetitions,
-                "batch_sizes": sizes,
-            }
-            start = {"round": round_number, "position": position, "model": name}
-            runs.append(start | _one_run(job, timeout_s, launch))
+            runs.append(_one_run(turn, _job(protocol, folder, models[name]), timeout_s, launch))
             for fact in (data, facts[name]):
                 _refuse_change(folder, fact)
         step(len(runs), "")
@@ -156,23 +163,14 @@ def measure(
         _refuse_change(folder, fact)
     return {
         "schema": SCHEMA,
-        "created_at": _utc_now(),
+        "created_at": machine.utc_now(),
         "boundary": BOUNDARY,
         "unit": UNIT,
-        "protocol": {
-            "rounds": rounds,
-            "warmups": warmups,
-            "repetitions": repetitions,
-            "batch_sizes": sizes,
-            "threads": threads,
-            "order": order,
-            "garbage_collector": timing.GARBAGE_COLLECTOR,
-            "input": INPUT,
-        },
+        "protocol": asdict(protocol) | {"order": order, "garbage_collector": timing.GARBAGE_COLLECTOR, "input": INPUT},
         "environment": environment,
         "data": data,
         "models": {
-            name: facts[name] | {"engine": model["engine"], "precision": model["precision"]}
+            name: {**facts[name], "engine": model["engine"], "precision": model["precision"]}
             for name, model in models.items()
         },
         "runs": runs,
@@ -180,23 +178,18 @@ def measure(
     }
 
 
-def model_order(names: Sequence[str], rounds: int) -> list[list[str]]:
-    """Who is measured when: as given in odd rounds, reversed in even ones, so that a drift hits nobody always."""
-    return [list(names) if number % 2 else list(reversed(names)) for number in range(1, rounds + 1)]
-
-
-def summarise(folder: str | Path, latency_stats: LatencyStats) -> Record:
+def summarise(folder: str | Path, latency_stats: LatencyStats) -> Benchmark:
     """Fill ``summary`` of ``folder/benchmark.json`` by ``latency_stats`` and rewrite the file; returns the record.
 
     The raw timings stay as they are.  Raises FileError or EvidenceError if the record cannot be read, InputError if an
     answer lacks one of the four numbers, and whatever ``latency_stats`` itself raises.
     """
     path = Path(folder) / FILE
-    record = files.read_json(path)
+    record: Benchmark = files.read_json(path)
     check_record(record, str(path))
     record["summary"] = summary_of(record, latency_stats)
     files.write_json(path, record)
-    return dict(record)
+    return record
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -223,33 +216,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _one_run(job: Record, timeout_s: float, launch: Callable[[Record, float], Record]) -> Record:
-    before: Record = {"started_at": _utc_now(), "load_average": machine.load_average()}
+def _job(protocol: Protocol, folder: Path, model: Mapping[str, str]) -> Job:
+    return {
+        "model": os.fspath((folder / model["file"]).resolve()),
+        "data": os.fspath((folder / DATA).resolve()),
+        "engine": model["engine"],
+        "threads": protocol.threads,
+        "warmups": protocol.warmups,
+        "repetitions": protocol.repetitions,
+        "batch_sizes": list(protocol.batch_sizes),
+    }
+
+
+def _one_run(turn: tuple[int, int, str], job: Job, timeout_s: float, launch: Launch) -> Run:
+    before = {"started_at": machine.utc_now(), "load_average": machine.load_average()}
     answer = launch(job, timeout_s)
     problem = problem_of(answer, job)
     if problem:
         raise MeasurementError(f"the measuring process answered {problem}; measure again")
-    kept = ("pid", "cold_start_us", "peak_rss_bytes", "peak_rss_source", "samples_us", "warmups_us", "loop_overhead_us")
-    return {"pid": answer["pid"]} | before | {key: answer[key] for key in kept}
+    kept = ("cold_start_us", "peak_rss_bytes", "peak_rss_source", "samples_us", "warmups_us", "loop_overhead_us")
+    start = dict(zip(("round", "position", "model"), turn, strict=True)) | {"pid": answer["pid"]}
+    return cast(Run, start | before | {key: answer[key] for key in kept})
 
 
-def _check_arguments(
-    rounds: object,
-    warmups: object,
-    repetitions: object,
-    sizes: list[Any],
-    threads: object,
-    timeout_s: object,
-    models: Mapping[str, Mapping[str, str]],
-) -> None:
-    counts = [("rounds", rounds, 1), ("warmups", warmups, 0), ("repetitions", repetitions, 1), ("threads", threads, 1)]
-    for name, value, least in [*counts, *(("a batch size", size, 1) for size in sizes)]:
-        if type(value) is not int or not least <= value <= 100_000:
-            raise InputError(f"{name} is {value!r}: expected a whole number from {least} to 100000; change it")
-    if not sizes or len(set(sizes)) != len(sizes):
-        raise InputError(f"batch_sizes is {sizes!r}: expected at least one, none twice; change it")
-    if not is_number(timeout_s, math.ulp(0.0)):
-        raise InputError(f"timeout_s is {timeout_s!r}: expected seconds greater than 0; change it")
+def _check_models(models: Mapping[str, Mapping[str, str]]) -> None:
     if not models:
         raise InputError("models is empty: expected at least one; name a file, an engine and a precision for each")
     for name, model in models.items():
@@ -261,7 +251,7 @@ def _check_arguments(
             )
 
 
-def _refuse_change(folder: Path, fact: Record) -> None:
+def _refuse_change(folder: Path, fact: files.FileRecord) -> None:
     try:
         same = files.file_record(folder / fact["file"]) == fact
     except FileError:
@@ -277,10 +267,6 @@ def _turns(order: list[list[str]]) -> Iterator[tuple[int, int, str]]:
     for round_number, names in enumerate(order, 1):
         for position, name in enumerate(names, 1):
             yield round_number, position, name
-
-
-def _utc_now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 if __name__ == "__main__":

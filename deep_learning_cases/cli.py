@@ -11,7 +11,7 @@ import _signal  # type: ignore[import-not-found]  # typeshed knows the module ar
 import os
 import sys
 
-from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, MissingDependencyError
+from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, MissingDependencyError, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def _open_standard_streams() -> None:
 
 
 def _fail(message: str, code: int) -> int:
-    line = " ".join(message.split())
-    print(f"dlcases: {line}", file=sys.stderr)
+    print(f"dlcases: {one_line(message, 2000)}", file=sys.stderr)
     return code
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "MeasurementError",
     "MissingDependencyError",
     "ModelError",
+    "one_line",
 ]
 
 
@@ -52,3 +53,10 @@ class MissingDependencyError(DeepLearningCasesError, ImportError):
     """An optional package is needed for what was asked and is not installed."""
 
     exit_code = 3
+
+
+def one_line(error: BaseException | str, limit: int = 160) -> str:
+    """The text of an error, on one line and cut to ``limit`` characters, without what a terminal would act upon."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    printable = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return printable if len(printable) <= limit else f"{printable[: limit - 3]}..."

@@ -11,8 +11,10 @@ from typing import Any
 
 from deep_learning_cases import bench
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.ground.progress import Progress
 from deep_learning_cases.measuring import stats
+from deep_learning_cases.measuring.bench_record import Benchmark
 
 __all__ = ["lines", "measure", "reading"]
 
@@ -36,9 +38,7 @@ def measure(
     ...).  20 trials of 3 rounds are 120 processes, half a minute or so.  Returns what
     :func:`reading` says of it, and raises as ``bench.measure`` does.
     """
-    for name, value in (("trials", trials), ("rounds", rounds)):
-        if type(value) is not int or not 1 <= value <= 1000:
-            raise InputError(f"{name} is {value!r}: expected a whole number from 1 to 1000; change it")
+    trials, rounds = whole(trials, "trials", 1, 1000), whole(rounds, "rounds", 1, 1000)
     models = settings.pop("models", bench.DEFAULT_MODELS)
     if model not in models:
         raise InputError(f"there is no model {model!r}: expected one of {', '.join(models)}; choose one of them")
@@ -53,7 +53,7 @@ def measure(
     return reading(record, rounds, confidence)
 
 
-def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> dict[str, Any]:
+def reading(record: Benchmark, rounds: int, confidence: float = 0.95) -> dict[str, Any]:
     """What an A/A record shows, each ``rounds`` rounds of it being one trial.
 
     Returns ``file`` (None for a model that lies in no folder of the user's), ``trials``, ``rounds``, ``confidence`` and
@@ -64,6 +64,7 @@ def reading(record: dict[str, Any], rounds: int, confidence: float = 0.95) -> di
     measured.
     """
     first, second = record["models"]
+    rounds = whole(rounds, "rounds", 1, len(record["protocol"]["order"]))
     return {
         "file": record["models"][first]["file"],
         "trials": len(record["protocol"]["order"]) // rounds,
@@ -103,7 +104,7 @@ def _alarms(batch: dict[str, Any], trials: int, percent: float) -> str:
     return f"time ratio to itself {batch['ratio']:.3f}{interval}: {told}"
 
 
-def _series(record: dict[str, Any], name: str, size: int) -> list[list[float]]:
+def _series(record: Benchmark, name: str, size: int) -> list[list[float]]:
     runs = sorted((run for run in record["runs"] if run["model"] == name), key=lambda run: int(run["round"]))
     return [run["samples_us"][str(size)] for run in runs]
 

@@ -3,7 +3,6 @@
 What this module imports travels in the kit, so it imports little.
 """
 
-import datetime
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from deep_learning_cases import bench
 from deep_learning_cases.errors import INTERRUPTED, DeepLearningCasesError, EvidenceError, InputError
-from deep_learning_cases.ground import command_line, files, out_folder
+from deep_learning_cases.ground import command_line, files, machine, out_folder
 from deep_learning_cases.measuring import bench_record, stats
 
 __all__ = ["MANIFEST", "SCHEMA", "TARGET", "main", "measure_target"]
@@ -36,8 +35,7 @@ def measure_target(kit: Path, device: str | None = None, timeout_s: float = 600.
     name = device or str(record["environment"]["cpu"]["model"] or "unnamed device")
     if not 0 < len(name.strip()) <= 200:
         raise InputError("the device's name is empty or longer than 200 characters: expected a short one; shorten it")
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    target = {"schema": SCHEMA, "created_at": now, "device": name.strip(), "benchmark": record}
+    target = {"schema": SCHEMA, "created_at": machine.utc_now(), "device": name.strip(), "benchmark": record}
     out_folder.keep(kit / TARGET, files.json_bytes(target))
     files.write_json(kit / TARGET, target)
     return target

@@ -11,6 +11,7 @@ import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, NoReturn
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -19,7 +20,7 @@ import site_settings  # noqa: E402 - found by the path above
 from server_group import PROCESSES  # noqa: E402
 
 
-def stop(message):
+def stop(message: object) -> NoReturn:
     """One line and no traceback: the operator reads it in the terminal or the journal."""
     sys.exit(f"jupyterhub_config.py: {message}")
 
@@ -35,14 +36,14 @@ STOP_SECONDS = 15  # for a server to end by itself; documents that are not saved
 ENVIRONMENT_BIN = Path(sys.prefix) / "bin"
 
 
-def found_proxy():
+def found_proxy() -> str:
     path = shutil.which(SITE.proxy, path=f"{ENVIRONMENT_BIN}{os.pathsep}{os.environ.get('PATH', '')}")
     if path is None:
         stop(f"no command {SITE.proxy!r}: expected the proxy; npm install -g configurable-http-proxy, or DLCASES_PROXY")
     return path
 
 
-def check_exchange():
+def check_exchange() -> None:
     """nbgrader refuses to work with less than this, and says so to a student only."""
     if not SITE.exchange.is_dir():
         stop(f"no exchange at {SITE.exchange}: expected a folder of mode 1777; install -d -m 1777 {SITE.exchange}")
@@ -52,20 +53,20 @@ def check_exchange():
         stop(f"{SITE.exchange} is on a read-only file system: nobody could hand in; mount it writable")
 
 
-def check_groups():
+def check_groups() -> None:
     names = {group.gr_name for group in grp.getgrall()}
     for name in (SITE.students, SITE.instructors):
         if name not in names:
             stop(f"no UNIX group {name!r}: it decides who is who; groupadd {name}")
 
 
-def is_instructor(user):
+def is_instructor(user: pwd.struct_passwd) -> bool:
     """Whether this UNIX user is in the instructors' group now; asked at every start of a server."""
     groups = os.getgrouplist(user.pw_name, user.pw_gid)
     return grp.getgrnam(SITE.instructors).gr_gid in groups
 
 
-def before_start(spawner):
+def before_start(spawner: Any) -> None:
     """Close the home to others, and give the server the configuration of its user's role."""
     user = pwd.getpwnam(spawner.user.name)
     home = Path(user.pw_dir)
@@ -90,7 +91,7 @@ SITE.state.mkdir(mode=0o700, parents=True, exist_ok=True)
 if SITE.state.stat().st_mode & 0o077:
     stop(f"{SITE.state} is open to others: expected a folder of the hub's own, 0700; chmod 0700 {SITE.state}")
 
-c = get_config()  # noqa: F821 - given by traitlets
+c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by traitlets
 
 c.JupyterHub.bind_url = SITE.url
 c.JupyterHub.hub_ip = "127.0.0.1"

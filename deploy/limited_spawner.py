@@ -4,6 +4,7 @@ Where systemd runs, ``jupyterhub-systemdspawner`` does the same and more; this i
 """
 
 import asyncio
+from collections.abc import Callable
 
 from jupyterhub.spawner import LocalProcessSpawner
 from server_group import ServerGroup, make_group
@@ -16,7 +17,7 @@ class LimitedProcessSpawner(LocalProcessSpawner):
 
     _group: ServerGroup | None = None
 
-    def make_preexec_fn(self, name):
+    def make_preexec_fn(self, name: str) -> Callable[[], None]:
         """What the child does before it becomes the server: enter its group, then become the user."""
         self._group = make_group(f"jupyter-{name}", self.mem_limit, self.cpu_limit)
         if self._group is None:
@@ -24,14 +25,14 @@ class LimitedProcessSpawner(LocalProcessSpawner):
         become_user = super().make_preexec_fn(name)
         group = self._group
 
-        def enter_and_become_user():
+        def enter_and_become_user() -> None:
             if group is not None:
                 group.enter()
             become_user()
 
         return enter_and_become_user
 
-    async def stop(self, now=False):
+    async def stop(self, now: bool = False) -> None:
         """Stop the server, then remove its group with whatever was left running in the background."""
         await super().stop(now)
         # A hub that was killed and started anew knows the server by its number only: its group has the same name.

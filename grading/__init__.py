@@ -1,1 +1,1 @@
-"""The instructor's side: course, hidden fixtures, checks, sandbox, runner. Never shipped to students."""
+"""The instructor's side: course, sandbox, judges, a class on its way through them. Never shipped to students."""

@@ -17,16 +17,16 @@ from deep_learning_cases.ground.command_line import Parser
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
-    "build": "grading.build_command",
-    "autograde": "grading.autograde",
-    "feedback": "grading.feedback",
-    "report": "grading.class_report",
-    "export": "grading.export",
-    "sample": "grading.sample_class",
-    "try": "grading.try_",
-    "check-evidence": "grading.check_evidence",
-    "fixtures": "grading.fixtures_command",
-    "student-tree": "grading.student_tree",
+    "build": "grading.commands.build",
+    "autograde": "grading.commands.autograde",
+    "feedback": "grading.commands.feedback",
+    "report": "grading.commands.class_report",
+    "export": "grading.commands.export",
+    "sample": "grading.commands.sample",
+    "try": "grading.commands.try_answer",
+    "check-evidence": "grading.commands.check_evidence",
+    "fixtures": "grading.commands.fixtures",
+    "student-tree": "grading.commands.student_tree",
 }
 """Command -> module, in the order the help shows them."""
 

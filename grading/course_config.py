@@ -1,9 +1,9 @@
-"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls :func:`configure`."""
+"""The configuration of a course, in one place: ``nbgrader_config.py`` of any course folder calls ``configure``."""
 
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COURSE_ID", "IGNORED", "configure", "course_config", "display_config"]
+__all__ = ["COURSE_ID", "IGNORED", "configure", "course_config", "course_directory"]
 
 COURSE_ID = "deep-learning-cases"
 
@@ -13,8 +13,9 @@ IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", ".grading.j
 
 def configure(config: Any) -> None:
     """Set the trust boundary for nbgrader's commands and formgrader; ``config`` is traitlets' ``get_config()``."""
-    from grading.converter import install
-    from grading.handing_out import ReleaseFeedbackByName
+    from grading.hooks.converter import install
+    from grading.hooks.feedback_page import display_config
+    from grading.hooks.handing_out import ReleaseFeedbackByName
 
     install()
     config.ExchangeFactory.release_feedback = ReleaseFeedbackByName
@@ -22,18 +23,6 @@ def configure(config: Any) -> None:
     config.CourseDirectory.ignore = IGNORED
     config.Exporter.optimistic_validation = True
     config.merge(display_config())
-
-
-def display_config() -> Any:
-    """How feedback and formgrader render: Markdown cleaned after rendering, no SVG, script or widget."""
-    from traitlets.config import Config
-
-    from grading.feedback_page import markdown_filter
-
-    config = Config()
-    config.HTMLExporter.sanitize_html = True
-    config.HTMLExporter.filters = {"markdown2html": markdown_filter}
-    return config
 
 
 def course_config(root: Path) -> Any:
@@ -48,6 +37,15 @@ def course_config(root: Path) -> Any:
         config.merge(PyFileConfigLoader("nbgrader_config.py", path=str(root)).load_config())
     config.CourseDirectory.root = str(root)
     return config
+
+
+def course_directory(root: Path, **chosen: str) -> tuple[Any, Any]:
+    """nbgrader's CourseDirectory at ``root`` and its configuration; ``chosen``: its assignment_id, student_id, ..."""
+    from nbgrader.coursedir import CourseDirectory
+
+    config = course_config(root)
+    config.CourseDirectory.update(chosen)
+    return CourseDirectory(config=config), config
 
 
 def _exchange_of_this_machine() -> Any:

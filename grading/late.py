@@ -1,4 +1,6 @@
-"""A late penalty that leaves late work worth handing in; switched on in a course's ``nbgrader_config.py``:
+"""A late penalty that leaves late work worth handing in.
+
+Switched on in a course's ``nbgrader_config.py``:
 
 c.AssignLatePenalties.plugin_class = "grading.late.TenPercentADay"
 """

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from grading.course_config import configure
 
-c = get_config()  # noqa: F821 - given by traitlets
+c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by traitlets
 configure(c)
 
 # Limits of one submission that differ from those of grading/sandbox/limits.py go into the dict SafeAutograde.limits,

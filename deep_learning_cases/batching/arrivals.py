@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.ground.arguments import positive, whole
+from deep_learning_cases.ground.arguments import positive, settle, whole
 
 __all__ = [
     "BLOCK",
@@ -47,7 +47,8 @@ class Arrivals(Protocol):
     """A stream of requests with a long-run rate."""
 
     @property
-    def rate_per_s(self) -> float: ...
+    def rate_per_s(self) -> float:
+        """Requests per second in the long run."""
 
     def blocks_s(self, requests: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Arrival times in order, at most about ``BLOCK`` at a time, ``requests`` in all."""
@@ -82,9 +83,10 @@ class Poisson:
     rate_per_s: float
 
     def __post_init__(self) -> None:
-        positive(self.rate_per_s, "rate (requests per second)")
+        settle(self, rate_per_s=positive(self.rate_per_s, "rate (requests per second)"))
 
     def blocks_s(self, requests: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """As :meth:`Arrivals.blocks_s`."""
         return _poisson_blocks(self.rate_per_s, requests, BLOCK, rng)
 
 
@@ -95,9 +97,10 @@ class Regular:
     rate_per_s: float
 
     def __post_init__(self) -> None:
-        positive(self.rate_per_s, "rate (requests per second)")
+        settle(self, rate_per_s=positive(self.rate_per_s, "rate (requests per second)"))
 
     def blocks_s(self, requests: int, rng: np.random.Generator) -> Iterator[Floats]:  # noqa: ARG002
+        """As :meth:`Arrivals.blocks_s`; nothing is drawn."""
         first = 0
         for count in _sizes(requests, BLOCK):
             yield np.arange(first, first + count) / self.rate_per_s
@@ -112,10 +115,11 @@ class Bursts:
     size: int
 
     def __post_init__(self) -> None:
-        positive(self.rate_per_s, "rate (requests per second)")
-        whole(self.size, "burst size")
+        settle(self, rate_per_s=positive(self.rate_per_s, "rate (requests per second)"))
+        settle(self, size=whole(self.size, "burst size"))
 
     def blocks_s(self, requests: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """As :meth:`Arrivals.blocks_s`; the last burst may be cut."""
         bursts = -(-requests // self.size)
         left = requests
         for times in _poisson_blocks(self.rate_per_s / self.size, bursts, max(1, BLOCK // self.size), rng):
@@ -148,6 +152,7 @@ class Trace:
         return (len(self.times_s) - 1) / span if span > 0 else math.inf
 
     def blocks_s(self, requests: int, rng: np.random.Generator) -> Iterator[Floats]:  # noqa: ARG002
+        """As :meth:`Arrivals.blocks_s`; InputError for more requests than were recorded."""
         if requests > len(self.times_s):
             raise InputError(f"requests is {requests}: expected at most the {len(self.times_s)} recorded arrivals")
         for first in range(0, requests, BLOCK):

@@ -23,7 +23,7 @@ from deep_learning_cases.batching.service_times import (
 from deep_learning_cases.batching.simulation import Result, load, simulate
 from deep_learning_cases.batching.summary import warm_up_requests
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.ground.arguments import positive
+from deep_learning_cases.ground.arguments import positive, settle, whole
 from deep_learning_cases.measuring.distributions import t_quantile
 
 __all__ = ["Choice", "Objective", "Reading", "choose_policy", "default_candidates"]
@@ -41,9 +41,8 @@ class Objective:
     percent: int = 95
 
     def __post_init__(self) -> None:
-        positive(self.limit_s, "limit of the objective (seconds)")
-        if isinstance(self.percent, bool) or not isinstance(self.percent, int) or not 1 <= self.percent <= 99:
-            raise InputError(f"percent of the objective is {self.percent!r}: expected a whole number from 1 to 99")
+        limit_s = positive(self.limit_s, "limit of the objective (seconds)")
+        settle(self, limit_s=limit_s, percent=whole(self.percent, "percent of the objective", 1, 99))
 
     def __str__(self) -> str:
         return f"p{self.percent} of the time in the system at most {1e3 * self.limit_s:g} ms"
@@ -125,6 +124,7 @@ def _row(reading: Reading) -> dict[str, Any]:
 
 def default_candidates(largest: int, limit_s: float, queue_bound: int | None = None) -> list[Policy]:
     """Batches of 1, 2, 4, ... and ``largest``; each greedy, and waiting for an eighth and a quarter of the limit."""
+    largest, limit_s = whole(largest, "largest batch", 1, 1 << 20), positive(limit_s, "limit (seconds)")
     sizes = sorted({1 << k for k in range(largest.bit_length())} | {largest})
     waits = (0.0, limit_s / 8, limit_s / 4)
     bounds = {size: None if queue_bound is None else max(queue_bound, size) for size in sizes}
@@ -150,9 +150,8 @@ def choose_policy(
     A queue that must grow for ever (load of 1 or more, no bound) is not simulated: it misses any objective.  Without
     ``candidates`` a :class:`Measured` service time is tried with :func:`default_candidates`.
     """
-    positive(rate_per_s, "rate (requests per second)")
-    if not 2 <= seeds <= 1000 or requests < 1000:
-        raise InputError(f"{seeds} seeds of {requests} requests: expected 2 to 1000 seeds of at least 1000 requests")
+    rate_per_s = positive(rate_per_s, "rate (requests per second)")
+    seeds, requests, seed = whole(seeds, "seeds", 2, 1000), whole(requests, "requests", 1000), whole(seed, "seed", 0)
     if candidates is None:
         if not isinstance(measured, Measured):
             raise InputError("no candidates: expected a list of policies to choose from")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deep_learning_cases.batching.arrivals import Floats
 from deep_learning_cases.batching.service_times import ServiceTime
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.ground.arguments import positive, whole
+from deep_learning_cases.ground.arguments import positive, settle, whole
 
 __all__ = ["Batches", "Policy", "run"]
 
@@ -49,9 +49,10 @@ class Policy:
     queue_bound: int | None = None
 
     def __post_init__(self) -> None:
-        whole(self.max_batch, "largest batch")
-        positive(self.max_wait_s, "longest wait (seconds)", zero=True)
-        if self.queue_bound is not None and whole(self.queue_bound, "queue bound") < self.max_batch:
+        bound = None if self.queue_bound is None else whole(self.queue_bound, "queue bound")
+        max_wait_s = positive(self.max_wait_s, "longest wait (seconds)", zero=True)
+        settle(self, max_batch=whole(self.max_batch, "largest batch"), max_wait_s=max_wait_s, queue_bound=bound)
+        if bound is not None and bound < self.max_batch:
             raise InputError(
                 f"queue bound is {self.queue_bound}: expected at least the largest batch, {self.max_batch}, "
                 "since a shorter queue never fills one"

@@ -15,7 +15,7 @@ import numpy as np
 from deep_learning_cases.batching.arrivals import Floats
 from deep_learning_cases.errors import EvidenceError, InputError
 from deep_learning_cases.ground import files
-from deep_learning_cases.ground.arguments import positive, whole
+from deep_learning_cases.ground.arguments import is_number, positive, settle, whole
 
 __all__ = ["Constant", "Exponential", "Linear", "Measured", "Mix", "ServiceTime", "read_measured"]
 
@@ -23,7 +23,8 @@ __all__ = ["Constant", "Exponential", "Linear", "Measured", "Mix", "ServiceTime"
 class ServiceTime(Protocol):
     """How long the server takes for one batch of ``batch`` requests."""
 
-    def mean_s(self, batch: int) -> float: ...
+    def mean_s(self, batch: int) -> float:
+        """Mean seconds of a batch of ``batch`` requests."""
 
     def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Floats:
         """``count`` service times of batches of one size, shape (count,)."""
@@ -42,17 +43,21 @@ class Linear:
     per_request_s: float
 
     def __post_init__(self) -> None:
-        positive(self.base_s, "service time A of linear:A,B", zero=True)
-        positive(self.per_request_s, "service time B of linear:A,B", zero=True)
+        base_s = positive(self.base_s, "service time A of linear:A,B", zero=True)
+        per_request_s = positive(self.per_request_s, "service time B of linear:A,B", zero=True)
+        settle(self, base_s=base_s, per_request_s=per_request_s)
         positive(self.base_s + self.per_request_s, "service time A + B of linear:A,B")
 
     def mean_s(self, batch: int) -> float:
+        """The one time of a batch, in seconds."""
         return self.base_s + self.per_request_s * batch
 
     def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Floats:  # noqa: ARG002
+        """That time ``count`` times: nothing is drawn."""
         return np.full(count, self.mean_s(batch))
 
     def sampler(self, rng: np.random.Generator, max_batch: int) -> Callable[[int], float]:  # noqa: ARG002
+        """A look-up by batch size."""
         return [self.mean_s(batch) for batch in range(max_batch + 1)].__getitem__
 
 
@@ -86,15 +91,18 @@ class Exponential:
     seconds: float
 
     def __post_init__(self) -> None:
-        positive(self.seconds, "mean of the exponential service time")
+        settle(self, seconds=positive(self.seconds, "mean of the exponential service time"))
 
     def mean_s(self, batch: int) -> float:  # noqa: ARG002
+        """The mean in seconds, whatever the batch."""
         return self.seconds
 
     def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Floats:  # noqa: ARG002
+        """``count`` independent seconds."""
         return rng.exponential(self.seconds, count)
 
     def sampler(self, rng: np.random.Generator, max_batch: int) -> Callable[[int], float]:
+        """As :meth:`draw_s`, one at a time."""
         return _one_by_one(lambda count: self.draw_s(rng, max_batch, count))
 
 
@@ -118,14 +126,17 @@ class Mix:
             raise InputError(f"the probabilities of the mix add up to {total:g}: expected 1")
 
     def mean_s(self, batch: int) -> float:  # noqa: ARG002
+        """The mean in seconds, whatever the batch."""
         return math.fsum(s * p for s, p in zip(self.seconds, self.probabilities, strict=True))
 
     def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Floats:  # noqa: ARG002
+        """``count`` independent seconds."""
         steps = np.cumsum(self.probabilities)[:-1]
         which = np.searchsorted(steps, rng.random(count), side="right")
         return np.take(np.asarray(self.seconds, dtype=np.float64), which)
 
     def sampler(self, rng: np.random.Generator, max_batch: int) -> Callable[[int], float]:
+        """As :meth:`draw_s`, one at a time."""
         return _one_by_one(lambda count: self.draw_s(rng, max_batch, count))
 
 
@@ -149,6 +160,7 @@ class Measured:
 
     @property
     def largest(self) -> int:
+        """The largest batch that was measured, in requests."""
         return max(self.samples_s)
 
     def row_s(self, batch: int) -> Floats:
@@ -170,13 +182,16 @@ class Measured:
         return low + (high - low) * ((batch - below) / (above - below))
 
     def mean_s(self, batch: int) -> float:
+        """The mean of :meth:`row_s`."""
         return float(self.row_s(batch).mean())
 
     def draw_s(self, rng: np.random.Generator, batch: int, count: int) -> Floats:
+        """``count`` of :meth:`row_s`, each equally likely."""
         row = self.row_s(batch)
         return np.take(row, (rng.random(count) * len(row)).astype(int))
 
     def sampler(self, rng: np.random.Generator, max_batch: int) -> Callable[[int], float]:
+        """As :meth:`draw_s`, one at a time; the rows are looked up once."""
         rows: list[list[float]] = [self.row_s(max(1, batch)).tolist() for batch in range(max_batch + 1)]
         uniform = _one_by_one(rng.random)
 
@@ -233,7 +248,7 @@ def _samples(value: Any, where: str) -> list[float]:
     if not isinstance(value, list) or not value:
         raise EvidenceError(f"{where} is not a list of samples: expected at least one measured time")
     for position, sample in enumerate(value):
-        if isinstance(sample, bool) or not isinstance(sample, int | float) or not 0 < sample < math.inf:
+        if not is_number(sample, math.ulp(0.0)):
             raise EvidenceError(f"{where}/{position} is {sample!r}: expected a finite time above 0; measure again")
     return value
 

@@ -55,6 +55,7 @@ class Result:
 
     @property
     def refused(self) -> int:
+        """Requests that found the queue full."""
         return int(len(self.accepted) - np.count_nonzero(self.accepted))
 
     def summary(self, warm_up: int | None = None) -> Summary:
@@ -126,7 +127,7 @@ def summarise(
     ``arrival_times_s``.
     ``warm_up`` requests at the start are not counted (None: a tenth, at most a million).
     """
-    whole(requests, "requests")
+    requests = whole(requests, "requests")
     skip = _checked_warm_up(warm_up, requests)
     collector = Collector(skip, exact=requests <= EXACT_REQUESTS if exact is None else exact)
     for batches in stream(arrivals, service_time, policy, requests, seed):

@@ -82,6 +82,7 @@ class BinnedMeans:
         self._rest: Floats = np.empty(0)
 
     def add(self, values: Floats) -> None:
+        """Take in the next values of the series, seconds in order."""
         values = np.concatenate((self._rest, values))
         whole = len(values) // self.width * self.width
         means = values[:whole].reshape(-1, self.width).mean(axis=1)

@@ -11,7 +11,7 @@ from deep_learning_cases.models import data
 
 if TYPE_CHECKING:
     from deep_learning_cases.batching.arrivals import Floats
-    from deep_learning_cases.serving.load import Fate
+    from deep_learning_cases.serving.load.send import Fate
 
 __all__ = ["add_arguments", "command"]
 
@@ -38,7 +38,7 @@ def command(arguments: argparse.Namespace) -> int:
 
     After Ctrl-C the same with the requests that were sent until then, and exit code 130.
     """
-    from deep_learning_cases.serving import load, load_report, load_starts
+    from deep_learning_cases.serving.load import report, send, starts
 
     if arguments.rate is None and arguments.concurrency is None and _is_drawn(arguments.arrivals):
         raise InputError("neither --rate nor --concurrency is given: expected requests per second, or clients in turn")
@@ -47,19 +47,19 @@ def command(arguments: argparse.Namespace) -> int:
         _check_place(arguments.out)
     starts_s = None
     if _has_starts(arguments):
-        starts_s = load_starts.intended_starts_s(arguments.arrivals, arguments.rate, arguments.seconds, arguments.seed)
-    bodies = _images(arguments.image) if arguments.image else load.make_bodies(arguments.width, seed=arguments.seed)
+        starts_s = starts.intended_starts_s(arguments.arrivals, arguments.rate, arguments.seconds, arguments.seed)
+    bodies = _images(arguments.image) if arguments.image else send.make_bodies(arguments.width, seed=arguments.seed)
     interrupted = False
     try:
         fates = _send(arguments, bodies, starts_s)
-    except load.LoadInterrupted as stop:
+    except send.LoadInterrupted as stop:
         if not stop.fates:
             raise
         fates, interrupted = stop.fates, True
-    result = load_report.summary(fates, interrupted)
+    result = report.summary(fates, interrupted)
     if arguments.out is not None:
-        record = load_report.record(fates, _settings(arguments, bodies), interrupted)
-        load_report.check(record, str(arguments.out))
+        record = report.record(fates, _settings(arguments, bodies), interrupted)
+        report.check(record, str(arguments.out))
         files.write_json(arguments.out, record)
     command_line.emit(arguments, result, _lines(arguments, result))
     if interrupted:
@@ -81,11 +81,11 @@ def _check_place(out: Path) -> None:
 def _send(arguments: argparse.Namespace, bodies: list[bytes], starts_s: "Floats | None") -> "list[Fate]":
     from tqdm import tqdm
 
-    from deep_learning_cases.serving import load
+    from deep_learning_cases.serving.load import send
 
     total = None if starts_s is None else len(starts_s)
     with tqdm(total=total, desc="sending", unit="request", disable=None, leave=False, file=sys.stderr) as bar:
-        return load.send(
+        return send.send(
             arguments.url,
             bodies,
             starts_s=starts_s,
@@ -98,9 +98,9 @@ def _send(arguments: argparse.Namespace, bodies: list[bytes], starts_s: "Floats 
 
 
 def _lines(arguments: argparse.Namespace, result: dict[str, Any]) -> list[str]:
-    from deep_learning_cases.serving import load_report
+    from deep_learning_cases.serving.load import report
 
-    lines = load_report.lines(result)
+    lines = report.lines(result)
     if arguments.concurrency is not None:
         lines.append(_CLOSED_WITH_RATE if _has_starts(arguments) else _CLOSED)
     if arguments.out is not None:

@@ -8,10 +8,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground import command_line, out_folder
+
+if TYPE_CHECKING:
+    from deep_learning_cases.release.evidence import Evidence
 
 __all__ = ["add_commands", "existing"]
 
@@ -48,22 +51,22 @@ def existing(folder: Path) -> Path:
 
 def _run(arguments: argparse.Namespace) -> int:
     from deep_learning_cases import release
-    from deep_learning_cases.ground import files
     from deep_learning_cases.models import artefacts, data
+    from deep_learning_cases.release.evidence import Evidence
 
     folder: Path = arguments.folder
     data.check_seed(arguments.seed)
     with out_folder.made(folder), out_folder.taken(folder):
         seconds = _stages(folder, arguments.seed, None if arguments.json else print)
-    findings = release.check(folder)
-    record = files.read_json(folder / artefacts.RELEASE)
+    evidence = Evidence.open(folder)
+    findings, record = release.check(evidence), evidence.read_json(artefacts.RELEASE)
     if arguments.json:
         command_line.print_json(
             {"folder": str(folder), "seconds": seconds, "release": record, "findings": _as_dicts(findings)}
         )
     else:
         print()
-        _print_summary(folder, record)
+        _print_summary(evidence, record)
     return _print_findings(findings, arguments.json)
 
 
@@ -104,11 +107,10 @@ def _decide(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _print_summary(folder: Path, record: dict[str, Any]) -> None:
-    from deep_learning_cases.ground import files
+def _print_summary(evidence: "Evidence", record: dict[str, Any]) -> None:
     from deep_learning_cases.models import artefacts
 
-    benchmark = files.read_json(folder / artefacts.BENCHMARK)
+    benchmark = evidence.read_json(artefacts.BENCHMARK)
     print("model  batch     p50 us     p95 us   images/s   bytes  accuracy  peak memory")
     for name, role in (("fp32", "baseline"), ("int8", "candidate")):
         peak_bytes = max(run["peak_rss_bytes"] for run in benchmark["runs"] if run["model"] == name)
@@ -122,7 +124,7 @@ def _print_summary(folder: Path, record: dict[str, Any]) -> None:
     print(f"decision: {record['decision']}; a benchmark on the target device is still required, and not claimed are:")
     for line in record["not_claimed"]:
         print(f"  - {line}")
-    print(f"\nreport: {folder / artefacts.REPORT}")
+    print(f"\nreport: {evidence.folder / artefacts.REPORT}")
 
 
 def _build(arguments: argparse.Namespace) -> int:

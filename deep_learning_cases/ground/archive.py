@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from deep_learning_cases.errors import EvidenceError
+from deep_learning_cases.errors import EvidenceError, one_line
 from deep_learning_cases.ground import files
 
 __all__ = ["MAX_MEMBERS", "MAX_UNPACKED_BYTES", "MAX_ZIP_BYTES", "is_plain", "read_zip", "zip_bytes"]
@@ -50,8 +50,9 @@ def read_zip(path: str | Path) -> dict[str, bytes]:
             _check_names(path, members)
             return _read_members(path, archive, members)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, ValueError, OSError) as error:
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise EvidenceError(f"{path} is not a sound zip ({reason}): expected one made by dlcases pack") from error
+        raise EvidenceError(
+            f"{path} is not a sound zip ({one_line(error)}): expected one made by dlcases pack"
+        ) from error
 
 
 def _check_ends(path: str | Path, content: bytes) -> None:

@@ -1,10 +1,13 @@
 """What every command has in common: a parser that complains in one line, a path, an answer for people or programs."""
 
 import argparse
-import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
+
+from deep_learning_cases.errors import one_line
+from deep_learning_cases.ground import files
 
 __all__ = ["Parser", "emit", "path", "print_json"]
 
@@ -17,13 +20,15 @@ class Parser(argparse.ArgumentParser):
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse's, but what nobody knows ends the program here."""
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {' '.join(message.split())}; see {self.prog} --help\n")
+        """End with exit code 2 and one line on standard error."""
+        self.exit(2, f"{self.prog}: {one_line(message, 2000)}; see {self.prog} --help\n")
 
 
 def path(text: str) -> Path:
@@ -35,7 +40,7 @@ def path(text: str) -> Path:
 
 def print_json(value: Any) -> None:
     """One JSON value on standard output; ValueError for NaN or Infinity."""
-    print(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
+    sys.stdout.write(files.json_bytes(value).decode("utf-8"))
 
 
 def emit(arguments: argparse.Namespace, value: Any, lines: Iterable[str]) -> int:

@@ -4,17 +4,19 @@ Some values are known exactly, some within rounding, some only by their kind.  T
 """
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from deep_learning_cases.errors import one_line
+from deep_learning_cases.ground.arguments import is_number
+
 __all__ = [
     "COUNT", "NOT_NEGATIVE", "OBJECT", "POSITIVE", "ROUNDING", "TEXT", "TIME",
     "Close", "Digest", "Maybe", "Rule",
-    "compare", "is_number", "look", "one_line", "shown", "unknown",
+    "compare", "is_number", "look", "shown", "unknown",
 ]  # fmt: skip
 
 
@@ -48,6 +50,7 @@ class Digest(str):
 
     @classmethod
     def known(cls, hexadecimal: str, of: str) -> "Digest":
+        """The digest of a file that is called ``of``."""
         digest = cls(hexadecimal)
         digest.of = of
         return digest
@@ -138,11 +141,6 @@ def look(value: Any, *path: str | int) -> Any:
     return value
 
 
-def is_number(value: Any) -> bool:
-    """A finite JSON number; ``true`` and ``false`` are none, though Python counts them as integers."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def is_time(value: Any) -> bool:
     """ISO 8601 in UTC, to the second or finer, and a day that the calendar has."""
     if not isinstance(value, str) or not _TIME.fullmatch(value):
@@ -192,13 +190,6 @@ def shown(value: Any, limit: int = 60) -> str:
     else:
         text = json.dumps(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
-
-
-def one_line(error: BaseException | str, limit: int = 160) -> str:
-    """The text of an error, on one line and cut to ``limit`` characters, without what a terminal would act upon."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    printable = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return printable if len(printable) <= limit else f"{printable[: limit - 3]}..."
 
 
 def _escape(key: str) -> str:

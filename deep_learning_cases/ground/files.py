@@ -12,14 +12,17 @@ import stat
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from deep_learning_cases.errors import EvidenceError, FileError
 
 __all__ = [
     "MAX_JSON_BYTES",
+    "FileRecord",
+    "bytes_record",
     "file_record",
     "json_bytes",
+    "open_regular",
     "parse_json",
     "read_bytes",
     "read_json",
@@ -39,6 +42,14 @@ NO_ROOM = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT}
 """What the system answers where a temporary folder cannot be made or filled."""
 
 
+class FileRecord(TypedDict):
+    """How the evidence files name each other."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
 def sha256_bytes(content: bytes) -> str:
     """SHA-256 of ``content`` as 64 lower-case hexadecimal digits."""
     import hashlib
@@ -51,22 +62,26 @@ def sha256_file(path: str | Path) -> str:
     import hashlib
 
     try:
-        with _open_regular(path) as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def file_record(path: str | Path) -> dict[str, Any]:
-    """``{"file", "sha256", "bytes"}`` of one file, as the evidence files name each other."""
-    content = read_bytes(path)
-    return {"file": Path(path).name, "sha256": sha256_bytes(content), "bytes": len(content)}
+def file_record(path: str | Path) -> FileRecord:
+    """Name, hash and size of one file."""
+    return bytes_record(Path(path).name, read_bytes(path))
+
+
+def bytes_record(name: str, content: bytes) -> FileRecord:
+    """As :func:`file_record`, of bytes that were read already."""
+    return {"file": name, "sha256": sha256_bytes(content), "bytes": len(content)}
 
 
 def read_bytes(path: str | Path, max_bytes: int | None = None) -> bytes:
     """The whole file; FileError if unreadable, EvidenceError if larger than ``max_bytes``."""
     try:
-        with _open_regular(path) as stream:
+        with open_regular(path) as stream:
             content = stream.read() if max_bytes is None else stream.read(max_bytes + 1)
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -164,15 +179,19 @@ def scratch_folder() -> Iterator[Path]:
         ) from error
 
 
-def _open_regular(path: str | Path) -> BufferedReader:
-    """Open for reading; OSError for a folder, pipe or device.  A named pipe would otherwise be waited on for ever."""
-    stream = open(  # noqa: SIM115 - the caller closes it
-        path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
-    )
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
+def open_regular(path: str | Path, *, links: bool = True) -> BufferedReader:
+    """Open for reading; OSError for a folder, pipe or device, and for a symbolic link without ``links``.
+
+    A named pipe would otherwise be waited on for ever, and a link read that somebody handed in.
+    """
+    if not links and Path(path).is_symlink():
+        raise OSError(errno.ELOOP, "a symbolic link", str(path))
+    names = ("O_NONBLOCK", "O_BINARY") if links else ("O_NONBLOCK", "O_BINARY", "O_NOFOLLOW")
+    handle = os.open(path, sum(getattr(os, name, 0) for name in names))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return stream
+    return open(handle, "rb")
 
 
 def _unreadable(path: str | Path, error: OSError) -> FileError:

@@ -4,18 +4,16 @@ Nothing here raises for what a file holds.  A damaged file becomes words, becaus
 all that is wrong and not the first exception.
 """
 
+import errno
 import json
 import math
-import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases.errors import MissingDependencyError
+from deep_learning_cases.errors import MissingDependencyError, one_line
 from deep_learning_cases.ground import files
-from deep_learning_cases.ground.expectation import one_line
 
 __all__ = ["Document", "Finding", "attempt", "parse", "read_regular"]
 
@@ -40,22 +38,16 @@ class Finding:
 
 def read_regular(path: Path, max_bytes: int) -> tuple[bytes | None, str]:
     """The bytes of a regular file, or None and what is there instead; links are not followed, pipes not waited for."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
-            return None, "is a symbolic link: expected a regular file"
-        handle = os.open(path, flags)
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                return None, "is not a regular file"
-            with open(handle, "rb", closefd=False) as stream:
-                content = stream.read(max_bytes + 1)
-        finally:
-            os.close(handle)
-    except FileNotFoundError:
-        return None, "is missing"
+        with files.open_regular(path, links=False) as stream:
+            content = stream.read(max_bytes + 1)
     except OSError as error:
-        return None, f"cannot be read ({error.strerror or type(error).__name__})"
+        told = {
+            errno.ENOENT: "is missing",
+            errno.ELOOP: "is a symbolic link: expected a regular file",
+            errno.EINVAL: "is not a regular file",
+        }
+        return None, told.get(error.errno or 0, f"cannot be read ({error.strerror or type(error).__name__})")
     if len(content) > max_bytes:
         return None, f"is larger than {max_bytes:,} bytes"
     return content, ""

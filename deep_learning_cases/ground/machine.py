@@ -20,6 +20,7 @@ __all__ = [
     "memory_total_bytes",
     "peak_rss",
     "usable_cores",
+    "utc_now",
 ]
 
 ROOT = Path("/")
@@ -63,6 +64,13 @@ def environment(root: Path = ROOT) -> dict[str, Any]:
         "thread_settings": {name: os.environ.get(name) for name in THREAD_VARIABLES},
         "clock": {"name": f"perf_counter ({clock.implementation})", "resolution_ns": round(clock.resolution * 1e9, 3)},
     }
+
+
+def utc_now() -> str:
+    """This moment as every record states it: UTC, ISO 8601 with milliseconds, "2026-01-31T12:00:00.000Z"."""
+    import datetime
+
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def peak_rss(root: Path = ROOT) -> tuple[int, str]:

@@ -11,6 +11,7 @@ Progress = Callable[[int, int, str], object]
 
 @contextmanager
 def progress_steps(callback: Progress | None, total: int) -> Iterator[Callable[[int, str], object]]:
+    """Yields ``step(done, name)`` for a task of ``total`` steps: the callback if there is one, else a bar."""
     if callback is not None:
         yield lambda done, name: callback(done, total, name)
         return

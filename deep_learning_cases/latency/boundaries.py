@@ -6,17 +6,16 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import distinct_sizes, positive, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
-from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.latency import record
+from deep_learning_cases.latency.engine import Network, Settings
 from deep_learning_cases.measuring import timing
 from deep_learning_cases.serving import images
 
@@ -42,14 +41,10 @@ def preprocessing(
     *,
     warmups: int = 8,
     trials: int = 60,
-    engine: Any = "numpy",
-    model: str | Path | None = None,
-    seed: int = 1729,
-    threads: int = 1,
-    device: str = "cpu",
     seconds: float | None = None,
     clock: timing.Clock = time.perf_counter_ns,
     progress: Progress | None = None,
+    **settings: Unpack[Settings],
 ) -> dict[str, Any]:
     """Time decoding, resizing, normalising and the forward pass together, batch size by batch size.
 
@@ -60,11 +55,12 @@ def preprocessing(
 
     Returns ``boundary`` in words, ``image`` (what was decoded) and ``results`` as in the record.
     """
-    pool = [images.photo(width, image_format, seed + number) for number in range(POOL)]
+    batches, network = distinct_sizes(batches), Network(**settings)
+    pool = [images.photo(width, image_format, network.seed + number) for number in range(POOL)]
     results: dict[int, Row] = {}
     with (
-        blas_threads(threads),
-        latency_engine.opened(engine, model, seed, threads, device) as measured,
+        blas_threads(network.threads),
+        network.opened() as measured,
         progress_steps(progress, len(batches)) as step,
     ):
 
@@ -110,8 +106,8 @@ def series(
     At least one call is a warm-up, and two where there is time: the first alone may be a hundred times too slow to
     judge by.
     """
-    if seconds is not None and not 0 < seconds < float("inf"):
-        raise InputError(f"seconds is {seconds!r}: expected a number above 0, or None; change it")
+    warmups, trials = whole(warmups, "warmups", 0), whole(trials, "trials")
+    seconds = None if seconds is None else positive(seconds, "seconds")
     warm_us: list[float] = []
     while len(warm_us) < min(max(1, warmups), 2) and (seconds is None or sum(warm_us) < 5e5 * seconds):
         warm_us += timing.time_calls(call, inputs[:1], 0, 1, clock, synchronize).samples_us

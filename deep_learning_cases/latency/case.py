@@ -7,15 +7,14 @@
 Everything is measured in the calling process, so the numbers are about the processor and the load it has right now.
 """
 
-import datetime
 import time
 from collections.abc import Iterable
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
+from deep_learning_cases.ground.arguments import distinct_sizes, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.latency import engine as latency_engine
@@ -101,14 +100,13 @@ def latency_case(
         MeasurementError: a batch that does not fit in memory, or a clock that runs back or is too coarse.
     """
     sizes = check_batches(batches)
-    check_protocol(warmups, trials, seed, threads, inputs)
-    warmups, trials = int(warmups), int(trials)
+    warmups, trials, seed, threads = check_protocol(warmups, trials, seed, threads, inputs)
     _check_place(artifact)
     rows: dict[int, dict[str, Any]] = {}
     distinct: dict[int, int] = {}
     with (
         blas_threads(threads) as blas,
-        latency_engine.opened(engine, model, seed, threads, device) as measured,
+        latency_engine.Network(engine, model, seed, threads, device).opened() as measured,
         progress_steps(progress, len(sizes)) as step,
     ):
         for done, size in enumerate(sizes):
@@ -126,21 +124,21 @@ def latency_case(
     result = LatencyCase(
         {
             "schema": latency_record.SCHEMA,
-            "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "created_at": machine.utc_now(),
             "boundary": BOUNDARY,
             "unit": "milliseconds per batch",
             "engine": measured.engine,
             "model": measured.model,
             **_machine(blas),
-            "threads": int(threads),
+            "threads": threads,
             "input_shape": ["batch", *data.IMAGE_SHAPE],
             "precision": measured.precision,
             "execution": measured.execution,
             "protocol": {
-                "warmups": int(warmups),
-                "trials": int(trials),
+                "warmups": warmups,
+                "trials": trials,
                 "batches": sizes,
-                "seed": int(seed),
+                "seed": seed,
                 "inputs": inputs,
                 "distinct_inputs": distinct,
                 "garbage_collector": timing.GARBAGE_COLLECTOR,
@@ -175,30 +173,16 @@ def load_latency_case(path: str | Path) -> LatencyCase:
 
 def check_batches(batches: Any) -> list[int]:
     """Batch sizes as a list of ints, in the order given; InputError for anything but distinct whole numbers from 1."""
-    try:
-        sizes = [batches] if isinstance(batches, Integral) else list(batches)
-    except TypeError:
-        sizes = [batches]
-    for size in sizes:
-        _check_whole("a batch size", size, 1, MAX_BATCH)
-    if not sizes or len(set(sizes)) != len(sizes):
-        raise InputError(f"batches is {sizes!r}: expected at least one size, none twice; change it")
-    return [int(size) for size in sizes]
+    return distinct_sizes(batches, MAX_BATCH)
 
 
-def check_protocol(warmups: Any, trials: Any, seed: Any, threads: Any, inputs: Any) -> None:
-    """InputError for an argument of :func:`latency_case` that makes no sense, before anything is measured."""
-    _check_whole("warmups", warmups, 0, MAX_CALLS)
-    _check_whole("trials", trials, 1, MAX_CALLS)
-    _check_whole("seed", seed, 0, 2**32 - 1)
-    _check_whole("threads", threads, 1, 1024)
+def check_protocol(warmups: Any, trials: Any, seed: Any, threads: Any, inputs: Any) -> tuple[int, int, int, int]:
+    """The first four as ints; InputError for an argument of :func:`latency_case` that makes no sense."""
+    warmups, trials = whole(warmups, "warmups", 0, MAX_CALLS), whole(trials, "trials", 1, MAX_CALLS)
+    seed, threads = whole(seed, "seed", 0, 2**32 - 1), whole(threads, "threads", 1, 1024)
     if inputs not in ("fresh", "fixed"):
         raise InputError(f"inputs is {inputs!r}: expected 'fresh' or 'fixed'; choose one of them")
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not least <= int(value) <= most:
-        raise InputError(f"{name} is {value!r}: expected a whole number from {least} to {most}; change it")
+    return warmups, trials, seed, threads
 
 
 def _check_place(artifact: str | Path | None) -> None:

@@ -5,10 +5,10 @@ Untrained weights take the same time as trained ones, so measuring needs no file
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import artefacts, conv, data, engines, network
 
-__all__ = ["Measured", "draw_inputs", "model_file", "opened", "seeded_weights"]
+__all__ = ["Measured", "Network", "Settings", "draw_inputs", "model_file", "opened", "seeded_weights"]
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """Prepared inputs of one batch size; beyond it the calls take fewer distinct batches in turn."""
@@ -27,6 +27,35 @@ _EXECUTION = {
     "onnxruntime": ("inference", "ONNX Runtime's graph optimisations, all levels"),
     "pytorch": ("eval() and inference_mode()", "none: eager PyTorch"),
 }
+
+
+class Settings(TypedDict, total=False):
+    """What every part of a latency case takes by keyword: :class:`Network`, with its defaults."""
+
+    engine: Any
+    model: str | Path | None
+    seed: int
+    threads: int
+    device: str
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network that is measured and what runs it, as the arguments of :func:`case.latency_case` say."""
+
+    engine: Any = "numpy"
+    model: str | Path | None = None
+    seed: int = 1729
+    threads: int = 1
+    device: str = "cpu"
+
+    def opened(self) -> "AbstractContextManager[Measured]":
+        """Ready to be timed in this process, see :func:`opened`."""
+        return opened(self.engine, self.model, self.seed, self.threads, self.device)
+
+    def file(self) -> AbstractContextManager[tuple[Path, str]]:
+        """As a file for another process, see :func:`model_file`."""
+        return model_file(self.engine, self.model, self.seed)
 
 
 @dataclass(frozen=True)

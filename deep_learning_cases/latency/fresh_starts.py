@@ -6,21 +6,23 @@ A process is cold only once, and its peak of memory never goes down again.
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack, cast
 
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import machine
+from deep_learning_cases.ground.arguments import distinct_sizes, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
-from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.latency.case import MAX_BATCH
+from deep_learning_cases.latency.engine import Network, Settings
 from deep_learning_cases.latency.record import STAGES
+from deep_learning_cases.latency.trial import Answer, Job
 from deep_learning_cases.measuring import fresh_process
 
 __all__ = ["COLD", "MEMORY", "STAGES", "cold", "largest_batch", "memory"]
 
-Launch = Callable[[dict[str, Any], float], dict[str, Any]]
+Launch = Callable[[Job, float], Answer]
 Row = dict[str, Any]
 
 COLD = (
@@ -40,14 +42,10 @@ def cold(
     batches: Sequence[int],
     *,
     starts: int = 5,
-    engine: str = "numpy",
-    model: str | Path | None = None,
-    seed: int = 1729,
-    threads: int = 1,
-    device: str = "cpu",
     timeout_s: float = 120.0,
     launch: Launch | None = None,
     progress: Progress | None = None,
+    **settings: Unpack[Settings],
 ) -> dict[str, Any]:
     """``starts`` cold starts of each batch size, each a fresh process, the batch sizes in turn.
 
@@ -55,16 +53,16 @@ def cold(
     ``import_ms``, ``load_ms``, ``first_call_ms``, ``total_ms``, ``second_call_ms``}]}}.  Raises as
     :func:`fresh_process.run_fresh`, and InputError for an engine that is not one of the names.
     """
+    batches, network = distinct_sizes(batches, MAX_BATCH), Network(**settings)
     found: dict[int, list[Row]] = {size: [] for size in batches}
-    turns = [size for number in range(starts) for size in (batches if number % 2 == 0 else [*reversed(batches)])]
+    turns = [size for order in fresh_process.alternating(batches, whole(starts, "starts")) for size in order]
     with (
-        latency_engine.model_file(engine, model, seed) as (path, _),
+        network.file() as (path, _),
         progress_steps(progress, len(turns)) as step,
     ):
         for done, size in enumerate(turns):
             step(done, f"cold start, batch {size}")
-            answer = _fresh(path, engine, size, seed, threads, device, None, timeout_s, launch)
-            stages = answer["stages"]
+            stages = (launch or _launch)(_job(network, path, size), timeout_s)["stages"] or {}
             found[size].append(stages | {"total_ms": sum(stages[key] for key in STAGES)})
         step(len(turns), "")
     return {
@@ -80,14 +78,10 @@ def memory(
     batches: Sequence[int],
     *,
     limit_bytes: int | None = None,
-    engine: str = "numpy",
-    model: str | Path | None = None,
-    seed: int = 1729,
-    threads: int = 1,
-    device: str = "cpu",
     timeout_s: float = 120.0,
     launch: Launch | None = None,
     progress: Progress | None = None,
+    **settings: Unpack[Settings],
 ) -> dict[str, Any]:
     """Peak memory of each batch size, each in a fresh process; under a limit, whether it fits and what would.
 
@@ -95,16 +89,15 @@ def memory(
     peak before the model was loaded), ``source``, ``reason`` (why it does not fit)}} and ``largest_batch``
     (:func:`largest_batch`; None without a limit).
     """
-    _check_limit(limit_bytes)
+    batches, limit_bytes = distinct_sizes(batches, MAX_BATCH), _checked_limit(limit_bytes)
+    network = Network(**settings)
     with (
-        latency_engine.model_file(engine, model, seed) as (path, _),
+        network.file() as (path, _),
         progress_steps(progress, len(batches)) as step,
     ):
 
         def probe(size: int) -> Row:
-            return _memory_row(
-                lambda: _fresh(path, engine, size, seed, threads, device, limit_bytes, timeout_s, launch)
-            )
+            return _memory_row(lambda: (launch or _launch)(_job(network, path, size, limit_bytes), timeout_s))
 
         rows: dict[int, Row] = {}
         for done, size in enumerate(batches):
@@ -151,49 +144,40 @@ def largest_batch(probe: Callable[[int], Row], most: int = MAX_BATCH) -> dict[st
     return {"fits": good, "fails": bad, "reason": reason, "probes": probes}
 
 
-def _memory_row(ask: Callable[[], dict[str, Any]]) -> Row:
+def _memory_row(ask: Callable[[], Answer]) -> Row:
     try:
-        answer = ask()
+        answer: Mapping[str, Any] = ask()
     except fresh_process.NoAnswerError as error:
         # A runtime written in C++ may abort where Python would raise: that is an answer as well.
         return {"fits": False, "peak_rss_bytes": None, "before_bytes": None, "source": "none", "reason": str(error)}
     return {key: answer[key] for key in ("fits", "peak_rss_bytes", "before_bytes", "source", "reason")}
 
 
-def _fresh(
-    path: Path,
-    engine: str,
-    size: int,
-    seed: int,
-    threads: int,
-    device: str,
-    limit_bytes: int | None,
-    timeout_s: float,
-    launch: Launch | None,
-) -> dict[str, Any]:
-    job = {
+def _job(network: Network, path: Path, size: int, limit_bytes: int | None = None) -> Job:
+    return {
         "model": str(path.resolve()),
-        "engine": engine,
-        "threads": threads,
-        "device": device,
+        "engine": network.engine,
+        "threads": network.threads,
+        "device": network.device,
         "batch": size,
-        "seed": seed,
+        "seed": network.seed,
         "limit_bytes": limit_bytes,
         "started_ns": time.monotonic_ns(),
     }
-    if launch is not None:
-        return launch(job, timeout_s)
-    return fresh_process.run_fresh(job, timeout_s, (sys.executable or "python", *_COMMAND))
 
 
-def _check_limit(limit_bytes: Any) -> None:
-    if limit_bytes is None:
-        return
-    if type(limit_bytes) is not int or limit_bytes < 1:
-        raise InputError(f"limit_bytes is {limit_bytes!r}: expected a whole number of bytes above 0; change it")
+def _launch(job: Job, timeout_s: float) -> Answer:
+    return cast(Answer, fresh_process.run_fresh(job, timeout_s, (sys.executable or "python", *_COMMAND)))
+
+
+def _checked_limit(limit: int | None) -> int | None:
+    if limit is None:
+        return None
+    limit_bytes = whole(limit, "limit_bytes")
     here = [known for known in (machine.memory_limit_bytes(), machine.memory_total_bytes()) if known]
     if here and limit_bytes > min(here):
         raise InputError(
             f"the memory limit is {limit_bytes / 1e6:.0f} MB: expected at most the {min(here) / 1e6:.0f} MB"
             " there are; lower it"
         )
+    return limit_bytes

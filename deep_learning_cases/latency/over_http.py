@@ -3,19 +3,19 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from deep_learning_cases.errors import MeasurementError
+from deep_learning_cases.ground.arguments import distinct_sizes, whole
 from deep_learning_cases.ground.progress import Progress, progress_steps
-from deep_learning_cases.latency import engine as latency_engine
 from deep_learning_cases.latency import record
+from deep_learning_cases.latency.engine import Network, Settings
 from deep_learning_cases.serving import process, server
-from deep_learning_cases.serving.load import Fate, Run, make_bodies
-from deep_learning_cases.serving.load_client import Client, event_loop, target
-from deep_learning_cases.serving.load_starts import MAX_SECONDS
+from deep_learning_cases.serving.load.client import Client, event_loop, target
+from deep_learning_cases.serving.load.send import Fate, Run, make_bodies
+from deep_learning_cases.serving.load.starts import MAX_SECONDS
 from deep_learning_cases.serving.predictor import PARTS
 
 __all__ = ["SERVICE", "measure_service"]
@@ -35,12 +35,8 @@ def measure_service(
     *,
     warmups: int = 8,
     trials: int = 60,
-    engine: Any = "numpy",
-    model: str | Path | None = None,
-    seed: int = 1729,
-    threads: int = 1,
-    device: str = "cpu",
     progress: Progress | None = None,
+    **settings: Unpack[Settings],
 ) -> dict[str, Any]:
     """Time a real service over HTTP, batch size by batch size: so many requests at once, until the last answer.
 
@@ -51,23 +47,23 @@ def measure_service(
     itself measured, in milliseconds) and ``results`` as in the record of :func:`cases.latency_case`.  MeasurementError
     where a request got no answer, or where a batch was not what was sent.
     """
-    bodies = make_bodies(width, image_format, seed, 8)
+    batches, warmups, trials = distinct_sizes(batches), whole(warmups, "warmups", 0), whole(trials, "trials")
+    network = Network(**settings)
+    bodies = make_bodies(width, image_format, network.seed, 8)
     results: dict[int, dict[str, Any]] = {}
     parts: dict[str, dict[str, float]] = {}
     with progress_steps(progress, len(batches)) as step:
         for done, size in enumerate(batches):
             step(done, f"service, batch {size}")
             policy = server.Policy(size, 5.0, size)
-            if isinstance(engine, str):
-                with latency_engine.model_file(engine, model, seed) as (path, _origin):
-                    settings = process.Settings(
-                        str(path.resolve()), engine, threads, device, size, policy.max_wait_s, size
-                    )
-                    with process.serving(settings) as served:
+            if isinstance(network.engine, str):
+                with network.file() as (path, _origin):
+                    what = (str(path.resolve()), network.engine, network.threads, network.device)
+                    with process.serving(process.Settings(*what, size, policy.max_wait_s, size)) as served:
                         rounds = _rounds(served.url, bodies, size, warmups + trials)
             else:
                 with (
-                    latency_engine.opened(engine, model, seed, threads, device) as measured,
+                    network.opened() as measured,
                     server.running(cast(server.Run, measured.run), policy) as started,
                 ):
                     rounds = _rounds(started.url, bodies, size, warmups + trials)
@@ -88,7 +84,7 @@ def measure_service(
         },
         "service": {
             "server": "Tornado, one process"
-            if isinstance(engine, str)
+            if isinstance(network.engine, str)
             else "Tornado, a thread of the measuring process",
             "client": "asyncio, this process",
             "median_parts_ms": parts,

@@ -8,15 +8,15 @@ import importlib
 import os
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
-from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.errors import DeepLearningCasesError, one_line
 from deep_learning_cases.ground import machine
 from deep_learning_cases.latency import engine
 from deep_learning_cases.measuring import trial
 from deep_learning_cases.models import engines
 
-__all__ = ["main", "run_job", "watch_memory"]
+__all__ = ["Answer", "Job", "main", "run_job", "watch_memory"]
 
 Clock = Callable[[], int]
 
@@ -24,16 +24,37 @@ RESERVED_BYTES = 64 * 1024 * 1024
 """OpenBLAS alone reserves 33 MB for a matrix product and fills little of it."""
 
 
-def run_job(
-    job: dict[str, Any], open_engine: Callable[..., Any] = engines.open_engine, clock: Clock = time.monotonic_ns
-) -> dict[str, Any]:
-    """One cold start in this process, or one trial of a batch size under a limit of memory.
+class Job(TypedDict):
+    """What a process is asked for: one cold start, or one trial of a batch size under a limit of memory."""
 
-    ``job`` holds ``model`` (path), ``engine``, ``threads``, ``device``, ``batch``, ``seed``, ``limit_bytes`` (or None)
-    and ``started_ns``, what the clock said before the process was started: the monotonic clock is one for the whole
-    system.  The answer holds ``pid``, ``stages`` in milliseconds (None under a limit, which changes what is timed),
-    ``fits``, ``reason``, ``before_bytes`` (the peak before the model was loaded), ``peak_rss_bytes`` and ``source``.
-    """
+    model: str
+    engine: str
+    threads: int
+    device: str
+    batch: int
+    seed: int
+    limit_bytes: int | None
+    started_ns: int
+    """What the clock said before the process was started: the monotonic clock is one for the whole system."""
+
+
+class Answer(TypedDict):
+    """What it tells; ``before_bytes`` is the peak before the model was loaded."""
+
+    pid: int
+    stages: dict[str, float] | None
+    """In milliseconds; None under a limit, which changes what is timed."""
+    fits: bool
+    reason: str | None
+    before_bytes: int
+    peak_rss_bytes: int
+    source: str
+
+
+def run_job(
+    job: Job, open_engine: Callable[..., Any] = engines.open_engine, clock: Clock = time.monotonic_ns
+) -> Answer:
+    """Do ``job`` in this process."""
     started_ns = clock()
     for module in trial.RUNTIMES.get(job["engine"], ()):
         with contextlib.suppress(ImportError):  # the engine names what is missing, and how to install it
@@ -95,7 +116,7 @@ def _too_much(load: Callable[[], Any], batch_size: int, seed: int, limit_bytes: 
     except Exception as error:
         if not _out_of_memory(error):
             raise
-        return f"an allocation failed ({' '.join(str(error).split())[:160] or type(error).__name__})"
+        return f"an allocation failed ({one_line(error)})"
     peak_bytes, _ = machine.peak_rss()
     return f"the peak of {peak_bytes / 1e6:.1f} MB is over the limit" if peak_bytes > limit_bytes else None
 

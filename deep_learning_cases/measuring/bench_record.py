@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping
-from numbers import Real
-from typing import Any
+from typing import Any, NotRequired, TypedDict, cast
 
 from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import is_number, number
+from deep_learning_cases.measuring.trial import Job
 
 __all__ = [
-    "BOUNDARY", "INPUT", "SCHEMA", "SUMMARY_FIELDS", "UNIT", "check_record", "is_number", "merged_samples",
-    "problem_of", "summary_of",
+    "BOUNDARY", "INPUT", "SCHEMA", "SUMMARY_FIELDS", "UNIT", "Benchmark", "ModelRecord", "Run", "SummaryRow",
+    "check_record", "merged_samples", "problem_of", "summary_of",
 ]  # fmt: skip
 
-Record = dict[str, Any]
 LatencyStats = Callable[[list[float], int], Mapping[str, Any]]
 
 SCHEMA = "deep-learning-cases/benchmark/1"
@@ -27,7 +28,59 @@ INPUT = "test images in order, a different batch each call until they start over
 SUMMARY_FIELDS = ("n", "p50_us", "p95_us", "images_per_second")
 
 
-def merged_samples(record: Record, model: str, batch_size: int | str) -> list[float]:
+class ModelRecord(files.FileRecord):
+    """A model's file, and what ran it."""
+
+    engine: str
+    precision: str
+
+
+class Run(TypedDict):
+    """One process's answer (:class:`trial.Answer`), and when it was asked."""
+
+    round: int
+    position: int
+    model: str
+    pid: int
+    started_at: str
+    load_average: list[float] | float | None
+    cold_start_us: float
+    peak_rss_bytes: int
+    peak_rss_source: str
+    samples_us: dict[str, list[float]]
+    warmups_us: NotRequired[dict[str, list[float]]]
+    loop_overhead_us: NotRequired[float]
+
+
+class SummaryRow(TypedDict):
+    """The four numbers of one model and batch size."""
+
+    n: int
+    p50_us: float
+    p95_us: float
+    images_per_second: float
+
+
+Summary = dict[str, dict[str, SummaryRow]]
+"""By model and batch size; empty until somebody's ``latency_stats`` fills it."""
+
+
+class Benchmark(TypedDict):
+    """``benchmark.json``, once it was measured here or checked by its schema."""
+
+    schema: str
+    created_at: str
+    boundary: str
+    unit: str
+    protocol: dict[str, Any]
+    environment: dict[str, Any]
+    data: files.FileRecord
+    models: dict[str, ModelRecord]
+    runs: list[Run]
+    summary: Summary
+
+
+def merged_samples(record: Benchmark, model: str, batch_size: int | str) -> list[float]:
     """All raw timings of one model at one batch size, round after round, in microseconds per batch; a new list.
 
     InputError if the record has no such model or batch size.
@@ -41,7 +94,7 @@ def merged_samples(record: Record, model: str, batch_size: int | str) -> list[fl
     return [sample for run in sorted(runs, key=_round_of) for sample in run["samples_us"][str(batch_size)]]
 
 
-def summary_of(record: Record, latency_stats: LatencyStats) -> Record:
+def summary_of(record: Benchmark, latency_stats: LatencyStats) -> Summary:
     """``{model: {batch size: four numbers}}`` from the merged raw timings; each call gets a list of its own."""
     return {
         name: {
@@ -52,10 +105,10 @@ def summary_of(record: Record, latency_stats: LatencyStats) -> Record:
     }
 
 
-def problem_of(answer: Record, job: Record) -> str | None:
+def problem_of(answer: Mapping[str, Any], job: Job) -> str | None:
     """What is wrong with a process's answer, None if nothing is."""
     for key in ("pid", "peak_rss_bytes"):
-        if type(answer.get(key)) is not int or answer[key] < 1:
+        if not isinstance(answer.get(key), int) or not is_number(answer[key], 1):
             return f"{key} {str(answer.get(key))[:40]!r}: expected a positive whole number"
     for key, least in (("cold_start_us", math.ulp(0.0)), ("loop_overhead_us", 0.0)):
         if not is_number(answer.get(key), least):
@@ -87,37 +140,25 @@ def check_record(record: Any, path: str) -> None:
             raise EvidenceError(f"{path} is not a benchmark record: expected schema {SCHEMA}; measure again") from None
 
 
-def _four_numbers(answer: object, where: str) -> Record:
+def _four_numbers(answer: object, where: str) -> SummaryRow:
     """The four fields of a ``latency_stats`` answer as plain Python numbers; extra keys are left out."""
     if not isinstance(answer, Mapping):
         raise InputError(
             f"latency_stats returned {type(answer).__name__} for {where}: expected a dictionary with"
             f" {', '.join(SUMMARY_FIELDS)}; return one"
         )
-    numbers: Record = {}
+    numbers: Any = {}
     for field in SUMMARY_FIELDS:
         value = answer.get(field)
-        number = _as_float(value)
-        if not 0 < number < math.inf or (field == "n" and number != int(number)):
+        found = number(value)
+        if not 0 < found < math.inf or (field == "n" and found != int(found)):
             raise InputError(
                 f"latency_stats gave {field} = {str(value)[:40]} for {where}: expected a finite number greater than 0;"
                 " compute it from samples_us and batch_size"
             )
-        numbers[field] = int(number) if field == "n" else number
-    return numbers
+        numbers[field] = int(found) if field == "n" else found
+    return cast(SummaryRow, numbers)
 
 
-def _as_float(value: object) -> float:
-    """A Python or NumPy number as a float, NaN for everything else."""
-    try:
-        return math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:
-        return math.inf
-
-
-def _round_of(run: Record) -> int:
+def _round_of(run: Run) -> int:
     return int(run["round"])
-
-
-def is_number(value: object, least: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= least

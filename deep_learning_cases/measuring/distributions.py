@@ -1,11 +1,14 @@
 """The few distributions the statistics need, without SciPy: Student's t, the binomial, an exact proportion interval."""
 
 import math
-from numbers import Real
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import fraction, number, whole
 
-__all__ = ["checked_confidence", "proportion_interval", "samples_needed", "t_quantile", "tail_rank"]
+__all__ = ["proportion_interval", "samples_needed", "t_quantile", "tail_rank"]
+
+_NOTHING = 1e-30
+"""Of the most likely count's probability: what lies beyond adds nothing to a tail that a float can ask for."""
 
 
 def t_quantile(probability: float, degrees: int) -> float:
@@ -16,16 +19,14 @@ def t_quantile(probability: float, degrees: int) -> float:
 
     Raises InputError for other arguments.
     """
-    if not 0.5 <= probability < 1 or degrees < 1 or degrees != int(degrees):
-        raise InputError(
-            f"t_quantile of {probability!r} with {degrees!r} degrees: expected 0.5 <= probability < 1 and at least"
-            " 1 degree; check the confidence and the number of rounds"
-        )
+    degrees = whole(degrees, "degrees of freedom")
+    if not 0.5 <= number(probability) < 1:
+        raise InputError(f"probability is {probability!r}: expected 0.5 <= probability < 1; check the confidence")
     central = 2 * probability - 1
     low, high = 0.0, math.pi / 2
     for _ in range(80):
         middle = (low + high) / 2
-        low, high = (middle, high) if _t_central(middle, int(degrees)) < central else (low, middle)
+        low, high = (middle, high) if _t_central(middle, degrees) < central else (low, middle)
     return math.sqrt(degrees) * math.tan((low + high) / 2)
 
 
@@ -34,19 +35,38 @@ def proportion_interval(hits: int, n: int, confidence: float = 0.95) -> tuple[fl
 
     Source: Clopper and Pearson, Biometrika 26 (1934).  Raises InputError unless 0 <= hits <= n and n >= 1.
     """
-    if not 0 <= hits <= n or n < 1:
-        raise InputError(f"{hits} of {n} trials: expected 0 <= hits <= trials and at least one trial; count again")
-    tail = (1 - checked_confidence(confidence)) / 2
+    n = whole(n, "trials")
+    hits = whole(hits, "hits", 0, n)
+    tail = (1 - fraction(confidence, "confidence")) / 2
     low = 0.0 if hits == 0 else 1 - _upper_proportion(n - hits, n, tail)
     high = 1.0 if hits == n else _upper_proportion(hits, n, tail)
     return low, high
 
 
 def tail_rank(n: int, p: float, tail: float) -> tuple[int, float]:
-    """Largest rank l with P(B <= l - 1) <= tail, 0 where there is none; and that probability."""
-    total, reached = 0.0, 0.0
-    for k in range(n + 1):
-        total += math.exp(_log_binomial(k, n, p))
+    """Largest rank l with P(B <= l - 1) <= tail for B ~ Binomial(n, p), 0 where there is none; and that probability.
+
+    Each probability follows from its neighbour's by a ratio, so they are walked from the mode outwards as far as they
+    count, about sqrt(n) steps, and divided by their sum: no factorial is needed.
+    """
+    mode = min(int((n + 1) * p), n)
+    odds = p / (1 - p)
+    below, weight = [], 1.0
+    for k in range(mode, 0, -1):
+        weight *= k / ((n - k + 1) * odds)
+        if weight < _NOTHING:
+            break
+        below.append(weight)
+    above, weight = [], 1.0
+    for k in range(mode, n):
+        weight *= (n - k) * odds / (k + 1)
+        if weight < _NOTHING:
+            break
+        above.append(weight)
+    weights = [*reversed(below), 1.0, *above]
+    whole, total, reached = math.fsum(weights), 0.0, 0.0
+    for k, weight in enumerate(weights, mode - len(below)):
+        total += weight / whole
         if total > tail:
             return k, reached
         reached = total
@@ -56,14 +76,6 @@ def tail_rank(n: int, p: float, tail: float) -> tuple[int, float]:
 def samples_needed(p: float, tail: float) -> int:
     """Smallest n with p ** n <= tail: the largest sample is then above the p-quantile often enough."""
     return math.ceil(math.log(tail) / math.log(p))
-
-
-def checked_confidence(confidence: float) -> float:
-    """``confidence`` as a float, InputError unless it lies strictly between 0 and 1."""
-    value: object = confidence
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise InputError(f"confidence is {value!r}: expected more than 0 and less than 1; write 0.95 for 95 %")
-    return float(value)
 
 
 def _log_binomial(k: int, n: int, p: float) -> float:

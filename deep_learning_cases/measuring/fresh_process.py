@@ -8,21 +8,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import deep_learning_cases
 from deep_learning_cases import errors
-from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, MeasurementError
+from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, MeasurementError, one_line
 from deep_learning_cases.ground import files, machine
+from deep_learning_cases.ground.arguments import positive, whole
 
-__all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "child_environment", "run_fresh"]
+__all__ = ["COMMAND", "MAX_ANSWER_BYTES", "NoAnswerError", "alternating", "child_environment", "run_fresh"]
 
 # -P keeps a numpy.py in the current folder from being imported instead of the real one.
 COMMAND = ("-P", "-c", "from deep_learning_cases.measuring.trial import main; main()")
 """Arguments for the interpreter; ``-m`` would load runpy into the memory that is measured."""
+
+Name = TypeVar("Name")
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 _MAX_ERROR_BYTES = 64 * 1024
@@ -33,7 +36,7 @@ class NoAnswerError(MeasurementError):
     """The process ended, by itself or by a signal, before it had answered."""
 
 
-def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | None = None) -> dict[str, Any]:
+def run_fresh(job: Mapping[str, Any], timeout_s: float, command: Sequence[str] | None = None) -> dict[str, Any]:
     """Run ``job`` in a new process and return its answer.
 
     ``command`` replaces this Python with :data:`COMMAND`.  Whatever happens, Ctrl-C included, the process has ended
@@ -44,6 +47,7 @@ def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | No
         MeasurementError: the process could not start, crashed, took longer than ``timeout_s``, or answered with
             anything but one JSON object of at most :data:`MAX_ANSWER_BYTES`.
     """
+    timeout_s = positive(timeout_s, "timeout_s")
     if command is None:
         command = (sys.executable or "python", *COMMAND)
     process: subprocess.Popen[bytes] | None = None
@@ -58,6 +62,11 @@ def run_fresh(job: dict[str, Any], timeout_s: float, command: Sequence[str] | No
     return _understood(answer, complaint, process.returncode)
 
 
+def alternating(names: Sequence[Name], rounds: int) -> list[list[Name]]:
+    """Who is measured when: as given in odd rounds, reversed in even ones, so that a drift hits nobody always."""
+    return [list(names) if number % 2 else list(reversed(names)) for number in range(1, whole(rounds, "rounds") + 1)]
+
+
 def child_environment(threads: int) -> dict[str, str]:
     """This process's variables with every thread setting at ``threads`` and this library importable."""
     library = str(Path(deep_learning_cases.__path__[0]).resolve().parent)
@@ -66,7 +75,7 @@ def child_environment(threads: int) -> dict[str, str]:
     return os.environ | dict.fromkeys(machine.THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": path}
 
 
-def _start(command: Sequence[str], job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+def _start(command: Sequence[str], job: Mapping[str, Any]) -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(
@@ -195,5 +204,5 @@ def _understood(answer: bytes, complaint: bytes, code: int) -> dict[str, Any]:
 
 def _last_line(complaint: bytes) -> str:
     lines = complaint.decode("utf-8", "replace").split("\n")
-    last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
-    return f" ({last[:200]})" if last else ""
+    last = next((one_line(line, 200) for line in reversed(lines) if line.strip()), "")
+    return f" ({last})" if last else ""

@@ -6,12 +6,12 @@ Pure Python on purpose: the measuring kit and the student's notebook can both lo
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from numbers import Integral, Rational, Real
+from numbers import Rational
 from typing import Any, NamedTuple
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import fraction, number, shown, whole
 from deep_learning_cases.measuring.distributions import (
-    checked_confidence,
     proportion_interval,
     samples_needed,
     t_quantile,
@@ -63,13 +63,11 @@ def latency_summary(samples_us: Iterable[float], batch_size: int) -> dict[str, A
         InputError (a ValueError): no samples; a sample that is not a finite number greater than 0; a batch size that is
         not a positive integer.
     """
-    size: object = batch_size
-    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise InputError(f"batch_size is {size!r}: expected a positive integer; pass the images per call")
+    size = whole(batch_size, "batch_size")
     ordered = sorted(_positive(samples_us))
     n = len(ordered)
     try:
-        images_per_second = int(size) * n * 1_000_000 / _sum(ordered)
+        images_per_second = size * n * 1_000_000 / _sum(ordered)
     except OverflowError:  # an integer, unlike a float, may be larger than any float
         images_per_second = math.inf
     if not math.isfinite(images_per_second):
@@ -125,7 +123,7 @@ def percentile_interval(samples: Iterable[float], p: float, confidence: float = 
 
     Raises InputError: no samples, a sample that is not a finite number, p or confidence not strictly between 0 and 1.
     """
-    ordered, level, tail = sorted(_finite(samples)), _level(p), (1 - checked_confidence(confidence)) / 2
+    ordered, level, tail = sorted(_finite(samples)), _level(p), (1 - fraction(confidence, "confidence")) / 2
     if not 0 < level < 1:
         raise InputError(f"p is {p!r}: expected more than 0 and less than 1; an extreme has no two-sided interval")
     n, share = len(ordered), float(level)
@@ -173,7 +171,7 @@ def compare(
     Raises InputError: no round, a different number of rounds, samples that are not finite and positive, an unknown
     statistic, a confidence outside (0, 1).
     """
-    checked_confidence(confidence)
+    confidence = fraction(confidence, "confidence")
     if statistic not in _STATISTICS:
         raise InputError(f"statistic is {statistic!r}: expected one of {', '.join(_STATISTICS)}; choose one of them")
     if len(rounds_a) != len(rounds_b) or not len(rounds_a):
@@ -248,23 +246,18 @@ def _finite(samples: Iterable[float]) -> list[float]:
 
 
 def _number(value: object, index: int) -> float:
-    try:
-        # True is an int to Python and 1 us to nobody.
-        number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        shown = repr(value)[:40]
-        raise InputError(f"sample {index} is {shown}: expected a finite number greater than 0; measure it again")
-    return number
+    found = number(value)
+    if not math.isfinite(found):
+        raise InputError(f"sample {index} is {shown(value)}: expected a finite number greater than 0; measure it again")
+    return found
 
 
 def _level(p: float) -> Fraction:
     """``p`` as the fraction that was meant: a float stands for the nearest fraction with a denominator up to 1e9."""
     value: object = p
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= 1:
-        raise InputError(f"p is {value!r}: expected a number from 0 to 1; write 0.95 for the 95th percentile")
-    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value)).limit_denominator(10**9)
+    if not 0 <= number(value) <= 1:
+        raise InputError(f"p is {shown(value)}: expected a number from 0 to 1; write 0.95 for the 95th percentile")
+    return Fraction(value) if isinstance(value, Rational) else Fraction(number(value)).limit_denominator(10**9)
 
 
 def _exp(value: float) -> float:

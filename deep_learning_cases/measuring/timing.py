@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.ground.arguments import whole
 
 __all__ = ["GARBAGE_COLLECTOR", "Timing", "clock_resolution_ns", "cold_start", "loop_overhead_us", "time_calls"]
 
@@ -49,7 +50,9 @@ def time_calls(
         InputError: no inputs, or counts that are not whole numbers (warmups >= 0, repetitions >= 1).
         MeasurementError: the clock ran backwards.  A clock too coarse to see a call gives 0, which stays in the record.
     """
-    _check_counts(inputs, warmups, repetitions)
+    if not len(inputs):
+        raise InputError("there are no inputs: expected at least one prepared batch; pass what the calls should get")
+    warmups, repetitions = whole(warmups, "warmups", 0), whole(repetitions, "repetitions")
     in_turn = [inputs[index % len(inputs)] for index in range(warmups + repetitions)]
     timed = _then(call, synchronize)
     durations_ns: list[int] = []
@@ -91,7 +94,7 @@ def loop_overhead_us(clock: Clock = time.perf_counter_ns, repetitions: int = 100
 def clock_resolution_ns(clock: Clock = time.perf_counter_ns, readings: int = 1000) -> int:
     """Smallest step between two readings in a row, in nanoseconds, as seen in ``readings``; 0 if it never moved."""
     smallest, last = 0, clock()
-    for _ in range(readings):
+    for _ in range(whole(readings, "readings")):
         now = clock()
         if now > last and (smallest == 0 or now - last < smallest):
             smallest = now - last
@@ -122,11 +125,3 @@ def _microseconds(duration_ns: int) -> float:
 
 def _nothing(_: Any) -> None:
     """The empty call."""
-
-
-def _check_counts(inputs: Sequence[Any], warmups: int, repetitions: int) -> None:
-    if not len(inputs):
-        raise InputError("there are no inputs: expected at least one prepared batch; pass what the calls should get")
-    for name, value, least in (("warmups", warmups, 0), ("repetitions", repetitions, 1)):
-        if type(value) is not int or value < least:
-            raise InputError(f"{name} is {value!r}: expected a whole number of at least {least}; change it")

@@ -10,15 +10,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypedDict
 
 from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, InputError
 from deep_learning_cases.ground import machine
 from deep_learning_cases.measuring import timing
 from deep_learning_cases.models import data, engines
 
-__all__ = ["main", "run_job"]
+__all__ = ["Answer", "Job", "main", "run_job"]
 
 RUNTIMES = {
     "onnxruntime": ("onnxruntime",),
@@ -30,11 +30,35 @@ RUNTIMES = {
 OVERHEAD_CALLS = 1000
 
 
+class Job(TypedDict):
+    """What a process is asked for; ``model`` and ``data`` are paths."""
+
+    model: str
+    data: str
+    engine: str
+    threads: int
+    warmups: int
+    repetitions: int
+    batch_sizes: list[int]
+
+
+class Answer(TypedDict):
+    """What it tells; the timings by batch size, in microseconds per batch."""
+
+    pid: int
+    cold_start_us: float
+    peak_rss_bytes: int
+    peak_rss_source: str
+    samples_us: dict[str, list[float]]
+    warmups_us: dict[str, list[float]]
+    loop_overhead_us: float
+
+
 def run_job(
-    job: dict[str, Any],
+    job: Job,
     open_engine: Callable[..., Any] = engines.open_engine,
     clock: timing.Clock = time.perf_counter_ns,
-) -> dict[str, Any]:
+) -> Answer:
     """Measure one model in this process.
 
     ``job`` holds ``model`` and ``data`` (paths), ``engine``, ``threads``, ``warmups``, ``repetitions`` and
@@ -79,14 +103,14 @@ def cut_batches(images: Any, batch_size: int) -> list[Any]:
     return batches
 
 
-def main(work: Callable[[dict[str, Any]], dict[str, Any]] = run_job) -> NoReturn:
+def main(work: Callable[[Any], Mapping[str, Any]] = run_job) -> NoReturn:
     """Read one job, do ``work``, answer with one line, leave with 0; with 1 after a failure that has a name."""
     # Standard output carries the answer alone: whatever a library prints goes to standard error instead.
     answer = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     code = 0
     try:
-        result = work(json.loads(sys.stdin.readline()))
+        result: Mapping[str, Any] = work(json.loads(sys.stdin.readline()))
     except DeepLearningCasesError as error:
         result, code = {"error": type(error).__name__, "message": str(error)}, 1
     except (KeyError, TypeError, ValueError) as error:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, InputError, ModelError
+from deep_learning_cases.errors import EvidenceError, InputError, ModelError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import conv, data
 
@@ -36,6 +36,7 @@ __all__ = [
     "check_onnx",
     "check_onnx_bytes",
     "onnx_bytes",
+    "parse_weights",
     "read_weights",
     "weights_bytes",
 ]
@@ -80,13 +81,18 @@ def weights_bytes(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
 
 def read_weights(path: str | Path) -> dict[str, NDArray[Any]]:
     """The arrays of a ``model_fp32.npz``; FileError if unreadable, ModelError unless they are the lab's network."""
+    return parse_weights(_model_bytes(path), path)
+
+
+def parse_weights(content: bytes, name: str | Path) -> dict[str, NDArray[Any]]:
+    """As :func:`read_weights`, from bytes; ``name`` stands in the message."""
     try:
-        arrays = data.read_archive(path, MAX_MODEL_BYTES)
+        arrays = data.parse_archive(content, name, MAX_MODEL_BYTES)
         conv.check_weights(arrays)
     except EvidenceError as error:
         raise ModelError(str(error)) from error
     except InputError as error:
-        raise ModelError(f"{path}: {error}") from error
+        raise ModelError(f"{name}: {error}") from error
     return dict(arrays)
 
 
@@ -133,14 +139,10 @@ def check_onnx(path: str | Path) -> None:
     huge; anything but one input "images" float32 (batch, 1, 8, 8) and one output "logits" float32 (batch, 10).
     Nothing of the model is run.
     """
-    try:
-        content = files.read_bytes(path, MAX_MODEL_BYTES)
-    except EvidenceError as error:
-        raise ModelError(str(error)) from error
-    check_onnx_bytes(content, str(path))
+    check_onnx_bytes(_model_bytes(path), path)
 
 
-def check_onnx_bytes(content: bytes, name: str) -> None:
+def check_onnx_bytes(content: bytes, name: str | Path) -> None:
     """As :func:`check_onnx`, for bytes; ``name`` stands in the message."""
     if len(content) > MAX_MODEL_BYTES:
         raise ModelError(f"{name} has {len(content)} bytes: expected at most {MAX_MODEL_BYTES}; build the models again")
@@ -149,13 +151,20 @@ def check_onnx_bytes(content: bytes, name: str) -> None:
         raise ModelError(f"{name} {fault}; build the models again")
 
 
+def _model_bytes(path: str | Path) -> bytes:
+    try:
+        return files.read_bytes(path, MAX_MODEL_BYTES)
+    except EvidenceError as error:
+        raise ModelError(str(error)) from error
+
+
 def _fault(content: bytes) -> str | None:
     import onnx
 
     try:
         model = onnx.load_model_from_string(content)
     except Exception as error:  # protobuf's own class, which onnx does not re-export
-        return f"is not an ONNX model ({_one_line(error)}): expected one in ONNX format"
+        return f"is not an ONNX model ({one_line(error)}): expected one in ONNX format"
     if not model.graph.node:
         return "is not an ONNX model (it has no nodes): expected one in ONNX format"
     fault = _forbidden(model) or _interface(model)
@@ -169,7 +178,7 @@ def _fault(content: bytes) -> str | None:
         onnx.checker.check_model(model)
         inferred = onnx.shape_inference.infer_shapes(for_one, check_type=True, strict_mode=True, data_prop=True)
     except Exception as error:  # several unrelated classes
-        return f"is not a valid ONNX model ({_one_line(error)}): expected nodes and shapes that fit together"
+        return f"is not a valid ONNX model ({one_line(error)}): expected nodes and shapes that fit together"
     return _huge(inferred)
 
 
@@ -255,7 +264,3 @@ def _huge(model: Any) -> str | None:
         if elements > MAX_TENSOR_ELEMENTS:
             return f"needs {elements} numbers for {name[:60]!r}: expected at most {MAX_TENSOR_ELEMENTS} an image"
     return None
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.errors import EvidenceError, FileError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import cifar_pickle
 from deep_learning_cases.models.data import Dataset, Split
@@ -155,8 +155,9 @@ def _from_archive(path: Path, form: Form) -> dict[str, bytes]:
                 if name and stream is not None:
                     contents[name] = stream.read(form.max_file_bytes + 1)
     except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise EvidenceError(f"{path} is not a sound tar.gz ({reason}): expected CIFAR-10's; {HOW_TO_GET}") from error
+        raise EvidenceError(
+            f"{path} is not a sound tar.gz ({one_line(error)}): expected CIFAR-10's; {HOW_TO_GET}"
+        ) from error
     missing = sorted({*TRAIN, TEST, META} - set(contents))
     if missing:
         raise EvidenceError(f"{path} lacks {', '.join(missing)}: expected CIFAR-10's archive; {HOW_TO_GET}")

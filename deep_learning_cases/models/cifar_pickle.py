@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError
+from deep_learning_cases.errors import EvidenceError, one_line
 
 __all__ = ["read"]
 
@@ -50,10 +50,9 @@ def read(content: bytes, name: str) -> dict[str, Any]:
         return {_text(key): _plain(item) for key, item in value.items()}
     except (ValueError, TypeError, AttributeError, IndexError, KeyError, EOFError, OverflowError,
             MemoryError, RecursionError, pickle.UnpicklingError) as error:  # fmt: skip
-        reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise EvidenceError(
-            f"{name} is not a batch of CIFAR-10 ({reason}): expected a dictionary of text, numbers, lists and one "
-            "uint8 array; download the archive again"
+            f"{name} is not a batch of CIFAR-10 ({one_line(error)}): expected a dictionary of text, numbers, lists and"
+            " one uint8 array; download the archive again"
         ) from error
 
 

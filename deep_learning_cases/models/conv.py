@@ -8,6 +8,7 @@ Source: Chellapilla, Puri and Simard, "High Performance Convolutional Neural Net
 Images are (n, channels, height, width), "NCHW".  All arrays of one call share one dtype, float32 or float64.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +17,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import whole
 
 __all__ = [
     "WEIGHT_SHAPES",
     "Network",
     "Workspace",
-    "avg_pool2d",
+    "check_not_empty",
     "check_weights",
     "conv2d",
     "dense",
@@ -47,17 +49,40 @@ WEIGHT_SHAPES = {
 
 
 class Workspace:
-    """Buffers kept from call to call, so that a warm call allocates no columns.  Not for two threads at once."""
+    """Buffers kept from call to call, so that a warm call allocates no columns.  Not for two threads at once.
+
+    A smaller batch uses the beginning of a larger one's buffer, so that what is kept does not grow with the number of
+    different batch sizes, only with the largest.
+    """
+
+    KEPT = 8
+    """Different images (channels, height, width) with a buffer of zeros; one more takes the place of the oldest."""
 
     def __init__(self) -> None:
-        self._buffers: dict[tuple[str, tuple[int, ...], np.dtype[Any]], Array] = {}
+        self._zeros: dict[tuple[str, tuple[int, ...], np.dtype[Any]], Array] = {}
+        self._columns: dict[np.dtype[Any], Array] = {}
 
     def zeros(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """A buffer that was all zeros when first handed out, and afterwards holds what its user left in it."""
-        key = (name, shape, dtype)
-        if key not in self._buffers:
-            self._buffers[key] = np.zeros(shape, dtype)
-        return self._buffers[key]
+        """A buffer (n, ...) that was all zeros when first handed out, and afterwards holds what its users left in it.
+
+        Users of one name and one shape beyond n share it.
+        """
+        key = (name, shape[1:], dtype)
+        buffer = self._zeros.get(key)
+        if buffer is None or len(buffer) < shape[0]:
+            self._zeros.pop(key, None)
+            if len(self._zeros) >= self.KEPT:
+                del self._zeros[next(iter(self._zeros))]
+            buffer = self._zeros[key] = np.zeros(shape, dtype)
+        return buffer[: shape[0]]
+
+    def columns(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """A buffer that holds anything, to be filled before it is read; all layers' columns share its memory."""
+        size = math.prod(shape)
+        buffer = self._columns.get(dtype)
+        if buffer is None or buffer.size < size:
+            buffer = self._columns[dtype] = np.empty(size, dtype)
+        return buffer[:size].reshape(shape)
 
 
 def conv2d(
@@ -92,7 +117,7 @@ def conv2d(
 
     n, channels = x.shape[:2]
     depth = channels // groups * kh * kw
-    columns = workspace.zeros("columns", (channels, kh, kw, n, oh, ow), x.dtype)
+    columns = workspace.columns((channels, kh, kw, n, oh, ow), x.dtype)
     columns[...] = windows.transpose(1, 4, 5, 0, 2, 3)
     filters = weight.reshape(groups, out_channels // groups, depth)
     product = np.matmul(filters, columns.reshape(groups, depth, n * oh * ow))  # one matrix product per group
@@ -112,16 +137,6 @@ def max_pool2d(x: Array, kernel: Pair, stride: Pair | None = None, padding: Pair
     y = slices[0].copy()
     for values in slices[1:]:
         np.maximum(y, values, out=y)
-    return y
-
-
-def avg_pool2d(x: Array, kernel: Pair, stride: Pair | None = None, padding: Pair = 0) -> Array:
-    """The mean of each window of ``x`` (n, c, h, w), padded zeros counted in; otherwise as :func:`max_pool2d`."""
-    slices, size = _pool_slices(x, kernel, stride, padding, 0.0)
-    y = slices[0].copy()
-    for values in slices[1:]:
-        y += values
-    y /= size
     return y
 
 
@@ -164,14 +179,21 @@ class Network:
         self._workspace = Workspace()
 
     def __call__(self, images: Array) -> Array:
-        """Logits (n, 10) of ``images`` float32 (n, 1, 8, 8); InputError for another shape or dtype."""
+        """Logits (n, 10) of ``images`` float32 (n, 1, 8, 8), n at least 1; InputError for another shape or dtype."""
+        check_not_empty(images)
         w = self._weights
         x = images
         for layer in ("conv1", "conv2"):
             x = conv2d(x, w[f"{layer}_weight"], w[f"{layer}_bias"], padding=1, workspace=self._workspace)
             x = max_pool2d(relu(x), 2)
-        x = relu(dense(x.reshape(len(x), -1), w["dense1_weight"], w["dense1_bias"]))
+        x = relu(dense(x.reshape(len(x), w["dense1_weight"].shape[1]), w["dense1_weight"], w["dense1_bias"]))
         return dense(x, w["dense2_weight"], w["dense2_bias"])
+
+
+def check_not_empty(images: Array) -> None:
+    """InputError for a batch of no images: every engine refuses it in the same words."""
+    if isinstance(images, np.ndarray) and images.ndim and not len(images):
+        raise InputError(f"the batch holds no image (shape {images.shape}): expected at least one; leave the call out")
 
 
 def check_weights(weights: Mapping[str, Array]) -> None:
@@ -250,7 +272,7 @@ def _check_array(name: str, array: Array, rank: int, dtype: np.dtype[Any] | None
 
 
 def _check_channels(x: Array, weight: Array, bias: Array | None, groups: int) -> None:
-    if not _whole(groups) or groups < 1 or len(weight) % groups:
+    if len(weight) % whole(groups, "groups"):
         raise InputError(f"groups is {groups!r}: expected a whole number that divides {len(weight)} filters; change it")
     if x.shape[1] != weight.shape[1] * groups:
         raise InputError(
@@ -271,10 +293,6 @@ def _check_bias(bias: Array, weight: Array) -> None:
 
 def _pair(name: str, value: Any, least: int) -> tuple[int, int]:
     pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    if len(pair) != 2 or not all(_whole(number) and number >= least for number in pair):
+    if len(pair) != 2:
         raise InputError(f"{name} is {value!r}: expected a whole number of at least {least}, or two; change it")
-    return int(pair[0]), int(pair[1])
-
-
-def _whole(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+    return whole(pair[0], name, least), whole(pair[1], name, least)

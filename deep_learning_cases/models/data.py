@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, InputError
+from deep_learning_cases.errors import EvidenceError, one_line
 from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import whole
 
 __all__ = [
     "CALIBRATION_IMAGES",
@@ -30,6 +31,8 @@ __all__ = [
     "data_bytes",
     "load_digits",
     "normalise",
+    "parse_archive",
+    "parse_data",
     "read_archive",
     "read_data",
 ]
@@ -65,10 +68,9 @@ class Dataset:
     test: Split
 
 
-def check_seed(seed: object) -> None:
-    """InputError unless ``seed`` is a whole number from 0 to 2**32 - 1, which every generator used here takes."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise InputError(f"the seed is {seed!r}: expected a whole number from 0 to 4294967295; choose another")
+def check_seed(seed: object) -> int:
+    """``seed`` as an int; InputError unless it is one from 0 to 2**32 - 1, which every generator used here takes."""
+    return whole(seed, "the seed", 0, 2**32 - 1)
 
 
 def load_digits(seed: int = 1729) -> Dataset:
@@ -81,7 +83,7 @@ def load_digits(seed: int = 1729) -> Dataset:
     """
     from sklearn.datasets import load_digits as sklearn_digits
 
-    check_seed(seed)
+    seed = check_seed(seed)
     source = sklearn_digits()
     images = source.images.astype(np.uint8).reshape(-1, *IMAGE_SHAPE)
     labels = source.target.astype(np.uint8)
@@ -134,17 +136,23 @@ def read_archive(path: str | Path, max_bytes: int = MAX_ARCHIVE_BYTES) -> dict[s
     most 8 dimensions are accepted.  FileError if the file cannot be read; EvidenceError if it is too large or not such
     an archive: pickled objects, a path for a name, a name twice, an encrypted, truncated or damaged member.
     """
-    content = files.read_bytes(path, max_bytes)
+    return parse_archive(files.read_bytes(path, max_bytes), path, max_bytes)
+
+
+def parse_archive(
+    content: bytes, name: str | Path, max_bytes: int = MAX_ARCHIVE_BYTES
+) -> dict[str, NDArray[np.generic]]:
+    """As :func:`read_archive`, from bytes; ``name`` stands in the message."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
             _check_members(members, max_bytes)
             return {info.filename.removesuffix(".npy"): _read_member(archive, info) for info in members}
     except EvidenceError as error:
-        raise EvidenceError(f"{path}: {error}; make it again") from error
+        raise EvidenceError(f"{name}: {error}; make it again") from error
     except Exception as error:  # a dozen classes: zipfile, zlib, NumPy's header parser and the tokenizer under it
         raise EvidenceError(
-            f"{path} is not a readable .npz archive ({_one_line(error)}): expected plain arrays; make it again"
+            f"{name} is not a readable .npz archive ({one_line(error)}): expected plain arrays; make it again"
         ) from error
 
 
@@ -207,41 +215,42 @@ def read_data(path: str | Path) -> dict[str, Split]:
     FileError if it cannot be read; EvidenceError unless it holds exactly the four arrays with matching lengths, the
     dtypes and value ranges of :class:`Split`, and at least one image per split.
     """
-    arrays = read_archive(path)
+    return parse_data(files.read_bytes(path, MAX_ARCHIVE_BYTES), path)
+
+
+def parse_data(content: bytes, name: str | Path) -> dict[str, Split]:
+    """As :func:`read_data`, from bytes; ``name`` stands in the message."""
+    arrays = parse_archive(content, name)
     expected = {f"{split}_{part}" for split in ("calibration", "test") for part in ("images", "labels")}
     if set(arrays) != expected:
-        raise EvidenceError(f"{path} holds {_names(arrays)}: expected exactly {_names(expected)}; make it again")
+        raise EvidenceError(f"{name} holds {_names(arrays)}: expected exactly {_names(expected)}; make it again")
     return {
-        split: _split(path, split, arrays[f"{split}_images"], arrays[f"{split}_labels"])
+        split: _split(name, split, arrays[f"{split}_images"], arrays[f"{split}_labels"])
         for split in ("calibration", "test")
     }
 
 
-def _split(path: str | Path, split: str, images: NDArray[np.generic], labels: NDArray[np.generic]) -> Split:
+def _split(name: str | Path, split: str, images: NDArray[np.generic], labels: NDArray[np.generic]) -> Split:
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1:] != IMAGE_SHAPE or len(images) == 0:
         raise EvidenceError(
-            f"{path}: {split}_images is {images.dtype} of shape {images.shape}: "
+            f"{name}: {split}_images is {images.dtype} of shape {images.shape}: "
             "expected uint8 of shape (n, 1, 8, 8) with n >= 1; make it again"
         )
     if labels.dtype != np.uint8 or labels.shape != (len(images),):
         raise EvidenceError(
-            f"{path}: {split}_labels is {labels.dtype} of shape {labels.shape}: "
+            f"{name}: {split}_labels is {labels.dtype} of shape {labels.shape}: "
             f"expected uint8 of shape ({len(images)},); make it again"
         )
     cut = Split(images.astype(np.uint8), labels.astype(np.uint8))
     pixel, label = int(cut.images.max()), int(cut.labels.max())
     if pixel > LARGEST_PIXEL:
         raise EvidenceError(
-            f"{path}: {split}_images holds a pixel of {pixel}: expected 0 to {LARGEST_PIXEL}; make it again"
+            f"{name}: {split}_images holds a pixel of {pixel}: expected 0 to {LARGEST_PIXEL}; make it again"
         )
     if label >= CLASSES:
-        raise EvidenceError(f"{path}: {split}_labels holds {label}: expected 0 to {CLASSES - 1}; make it again")
+        raise EvidenceError(f"{name}: {split}_labels holds {label}: expected 0 to {CLASSES - 1}; make it again")
     return cut
 
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

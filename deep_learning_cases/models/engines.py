@@ -1,7 +1,7 @@
 """One way to run a model, whatever runs it: ``load``, ``run(batch) -> logits``, ``describe()``.
 
 A measuring process imports this module, so at the top it takes nothing beyond NumPy; each engine imports its runtime
-when it loads.  ``run`` does no checking of its own: it is what the timer surrounds.
+when it loads.  ``run`` checks nothing but that there is an image: it is what the timer surrounds.
 """
 
 import os
@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError
+from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError, one_line
 from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import whole
+from deep_learning_cases.models.conv import check_not_empty
 
 __all__ = ["ENGINES", "Engine", "NumPyEngine", "OnnxRuntimeEngine", "PyTorchEngine", "open_engine"]
 
@@ -30,7 +32,10 @@ class Engine(Protocol):
         """Read the model; FileError if unreadable, ModelError if it is not a model for this engine."""
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits float32 (n, 10) of normalised images float32 (n, 1, 8, 8); the result is in main memory."""
+        """Logits float32 (n, 10) of normalised images float32 (n, 1, 8, 8); the result is in main memory.
+
+        InputError for a batch of none.
+        """
 
     def describe(self) -> dict[str, Any]:
         """Name, version and settings of what runs the model, as JSON values."""
@@ -45,8 +50,7 @@ def open_engine(path: str | Path, engine: str = "onnxruntime", threads: int = 1,
     """
     if engine not in ENGINES:
         raise InputError(f"there is no engine {engine!r}: expected one of {', '.join(ENGINES)}; choose one of them")
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads is {threads!r}: expected a whole number of at least 1; change it")
+    threads = whole(threads, "threads", 1, 1024)
     if device not in ("cpu", "cuda") or (device == "cuda" and engine != "pytorch"):
         raise InputError(f"the device of {engine} is {device!r}: expected 'cpu', or 'cuda' for pytorch; change it")
     opened: Engine
@@ -65,7 +69,16 @@ class OnnxRuntimeEngine:
         self._threads = threads
 
     def load(self, path: str | Path) -> None:
-        content = _model_bytes(path)
+        """See :meth:`Engine.load`."""
+        try:
+            content = files.read_bytes(path, MAX_MODEL_BYTES)
+        except EvidenceError as error:
+            raise ModelError(str(error)) from error
+        self.load_bytes(content, path)
+
+    def load_bytes(self, content: bytes, name: str | Path) -> None:
+        """As :meth:`load`, from the bytes of a file; ``name`` stands in the message."""
+        _check_inside(content, name)
         ort = _import("onnxruntime", "onnxruntime")
         options = ort.SessionOptions()
         options.intra_op_num_threads = self._threads
@@ -77,17 +90,20 @@ class OnnxRuntimeEngine:
             self._session = ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # a dozen classes of the extension module, one for each status code
             raise ModelError(
-                f"{path} is not a model that ONNX Runtime can load ({_one_line(error)}): expected an ONNX classifier; "
+                f"{name} is not a model that ONNX Runtime can load ({one_line(error)}): expected an ONNX classifier; "
                 "build the models again"
             ) from error
-        self._input, self._outputs = self._names(path)
+        self._input, self._outputs = self._names(name)
         self._version = str(ort.__version__)
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See :meth:`Engine.run`."""
+        check_not_empty(batch)
         logits: NDArray[np.float32] = self._session.run(self._outputs, {self._input: batch})[0]
         return logits
 
     def describe(self) -> dict[str, Any]:
+        """See :meth:`Engine.describe`."""
         return {
             "name": "onnxruntime",
             "version": self._version,
@@ -96,7 +112,7 @@ class OnnxRuntimeEngine:
             "execution": "sequential",
         }
 
-    def _names(self, path: str | Path) -> tuple[str, list[str]]:
+    def _names(self, name: str | Path) -> tuple[str, list[str]]:
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
         fits = (
             len(inputs) == len(outputs) == 1
@@ -108,7 +124,7 @@ class OnnxRuntimeEngine:
         if not fits:
             found = "; ".join(f"{value.name} {value.type} {value.shape}" for value in (*inputs, *outputs))
             raise ModelError(
-                f"{path} has {found[:200]}: expected one float32 input (batch, 1, 8, 8) and one output (batch, 10); "
+                f"{name} has {found[:200]}: expected one float32 input (batch, 1, 8, 8) and one output (batch, 10); "
                 "build the models again"
             )
         return inputs[0].name, [outputs[0].name]
@@ -126,14 +142,17 @@ class NumPyEngine:
         self._threads = threads
 
     def load(self, path: str | Path) -> None:
+        """See :meth:`Engine.load`."""
         from deep_learning_cases.models import artefacts, numpy_network
 
         self._network = numpy_network.PlannedNetwork(artefacts.read_weights(path))
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See :meth:`Engine.run`."""
         return self._network(batch)
 
     def describe(self) -> dict[str, Any]:
+        """See :meth:`Engine.describe`."""
         asked = {name: os.environ[name] for name in _BLAS_THREADS if name in os.environ}
         return {"name": "numpy", "version": np.__version__, "threads": self._threads, "blas_threads": asked}
 
@@ -152,6 +171,7 @@ class PyTorchEngine:
         self._threads, self._device = threads, device
 
     def load(self, path: str | Path) -> None:
+        """See :meth:`Engine.load`."""
         from deep_learning_cases.models import artefacts, network
 
         weights = artefacts.read_weights(path)
@@ -162,28 +182,26 @@ class PyTorchEngine:
         self._model = network.from_weights(weights).to(self._device)
 
     def run(self, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See :meth:`Engine.run`."""
+        check_not_empty(batch)
         with self._torch.inference_mode():
             logits: NDArray[np.float32] = self._model(self._torch.from_numpy(batch).to(self._device)).cpu().numpy()
         return logits
 
     def describe(self) -> dict[str, Any]:
+        """See :meth:`Engine.describe`."""
         version = str(self._torch.__version__)
         return {"name": "pytorch", "version": version, "threads": self._threads, "device": self._device, "mode": "eval"}
 
 
-def _model_bytes(path: str | Path) -> bytes:
-    """The file's bytes, unless it could make the runtime open another file.
+def _check_inside(content: bytes, name: str | Path) -> None:
+    """ModelError for a model that could make the runtime open another file.
 
     The full check is ``artefacts.check_onnx``; it needs the onnx package, which a measuring process does without.  Data
     outside the file always carries the key "location", so a search for that word lets no such model through.
     """
-    try:
-        content = files.read_bytes(path, MAX_MODEL_BYTES)
-    except EvidenceError as error:
-        raise ModelError(str(error)) from error
     if b"location" in content:
-        raise ModelError(f"{path} names data outside the file: expected all data inside; export the model again")
-    return content
+        raise ModelError(f"{name} names data outside the file: expected all data inside; export the model again")
 
 
 def _import(module: str, package: str) -> Any:
@@ -195,7 +213,3 @@ def _import(module: str, package: str) -> Any:
         raise MissingDependencyError(
             f"{package} is not installed: this engine needs it; install it with: pip install {package}"
         ) from error
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__

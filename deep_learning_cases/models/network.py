@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError, MissingDependencyError
+from deep_learning_cases.errors import MissingDependencyError
 from deep_learning_cases.ground import files
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.models import conv
-from deep_learning_cases.models.data import Dataset, normalise
+from deep_learning_cases.models.data import Dataset, check_seed, normalise
 
 __all__ = [
-    "PARAMETERS",
     "accuracy",
     "compiler_cache",
     "from_weights",
@@ -29,8 +29,8 @@ __all__ = [
     "weights",
 ]
 
-PARAMETERS = 18_154
 EPOCHS = 20
+MOST_EPOCHS = 100_000
 BATCH_SIZE = 32
 LEARNING_RATE = 4e-3
 """The peak of a one-cycle schedule: it rises to this value and falls to nearly nothing (Smith and Topin, 2017)."""
@@ -74,9 +74,8 @@ def train(dataset: Dataset, seed: int = 1729, progress: bool | None = None, epoc
     Runs on one thread with deterministic algorithms, and puts PyTorch's settings and random state back afterwards.
     ``progress``: None shows a bar on a terminal only, False never.  InputError for less than one epoch.
     """
+    epochs, seed = whole(epochs, "epochs", 1, MOST_EPOCHS), check_seed(seed)
     torch = import_torch()
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-        raise InputError(f"epochs is {epochs!r}: expected a whole number of at least 1; change it")
     from tqdm import tqdm
 
     images = torch.from_numpy(normalise(dataset.train.images))

@@ -27,7 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.models.conv import check_weights
+from deep_learning_cases.models.conv import check_not_empty, check_weights
 from deep_learning_cases.models.numpy_weights import Prepared
 
 __all__ = ["MULTIPLICATIONS", "PlannedNetwork"]
@@ -67,12 +67,14 @@ class PlannedNetwork:
         self._plans = _Plans()
 
     def __call__(self, images: Array) -> Array:
-        """Logits float32 (n, 10) of ``images`` float32 (n, 1, 8, 8); InputError for anything else."""
+        """Logits float32 (n, 10) of ``images`` float32 (n, 1, 8, 8), n at least 1; InputError for anything else."""
         if not isinstance(images, np.ndarray) or images.dtype != _FLOAT32 or images.shape[1:] != _IMAGE:
             raise InputError(_not_images(images))
         n = len(images)
+        if n == 0:
+            check_not_empty(images)
         logits = np.empty((n, 10), _FLOAT32)
-        if 0 < n <= LARGEST_BLOCK:
+        if n <= LARGEST_BLOCK:
             self._plan(n).run(images, logits)
         else:
             for start in range(0, n, LARGEST_BLOCK):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError, ModelError
+from deep_learning_cases.errors import InputError, ModelError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.models.artefacts import IMAGE_INPUT, MAX_INT8_BYTES, check_onnx_bytes
 
@@ -47,8 +47,9 @@ def quantize_graph(content: bytes, calibration_images: NDArray[np.float32], max_
         except (OSError, ModuleNotFoundError):
             raise  # of the folder or of the installation, not of the model
         except Exception as error:  # the quantizer raises whatever its parts raise
-            reason = " ".join(str(error).split())[:120] or type(error).__name__
-            raise ModelError(f"the model cannot be quantized ({reason}): expected a float32 classifier") from error
+            raise ModelError(
+                f"the model cannot be quantized ({one_line(error)}): expected a float32 classifier"
+            ) from error
     if len(quantized) > max_bytes:
         raise ModelError(
             f"the int8 model has {len(quantized)} bytes: expected at most {max_bytes}; quantize a smaller network"

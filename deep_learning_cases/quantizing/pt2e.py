@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases.errors import MissingDependencyError
+from deep_learning_cases.errors import MissingDependencyError, one_line
 from deep_learning_cases.models.network import import_torch
 
 __all__ = ["compiled", "convert", "load", "require"]
@@ -95,7 +95,7 @@ def _parts() -> tuple[Any, Any, Any]:
             quantizer = importlib.import_module("torchao.quantization.pt2e.quantizer.x86_inductor_quantizer")
     except (ImportError, AttributeError) as error:
         raise MissingDependencyError(
-            f"pt2e needs torchao ({' '.join(str(error).split())[:80]}): install it with: pip install torchao"
+            f"pt2e needs torchao ({one_line(error, 80)}): install it with: pip install torchao"
         ) from error
     return parts.prepare_pt2e, parts.convert_pt2e, quantizer
 

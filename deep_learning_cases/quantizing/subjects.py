@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import whole
 from deep_learning_cases.models import artefacts, cifar, cifar_network, data, network, onnx_export
 from deep_learning_cases.models.data import Dataset
 from deep_learning_cases.models.network import import_torch
@@ -77,9 +78,8 @@ def load(
     """
     if name not in NAMES:
         raise InputError(f"there is no data set {name!r}: expected {' or '.join(NAMES)}; choose one of them")
-    for what, value in (("epochs", epochs), ("qat_epochs", qat_epochs)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise InputError(f"{what} is {value!r}: expected a whole number of at least 1; change it")
+    epochs = None if epochs is None else whole(epochs, "epochs", 1, network.MOST_EPOCHS)
+    qat_epochs = None if qat_epochs is None else whole(qat_epochs, "qat_epochs", 1, network.MOST_EPOCHS)
     if name == "digits":
         if archive is not None:
             raise InputError(f"--archive {archive} with the digits: they come with scikit-learn; add --data cifar10")

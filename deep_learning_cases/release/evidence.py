@@ -66,8 +66,13 @@ class Evidence:
     absent: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: str | Path) -> "Evidence":
-        """Read the folder; FileError if there is no such folder.  Damaged or missing files are noted, not raised."""
+    def open(cls, folder: "str | Path | Evidence") -> "Evidence":
+        """Read the folder; what was read already stays as it is, so that everybody who asks speaks of one state.
+
+        FileError if there is no such folder.  Damaged or missing files are noted, not raised.
+        """
+        if isinstance(folder, Evidence):
+            return folder
         folder = Path(folder)
         if not folder.is_dir():
             raise FileError(f"{folder} is not a folder: expected an evidence folder; check the path")
@@ -87,6 +92,7 @@ class Evidence:
         return Digest.known(files.sha256_bytes(self.contents[name]), name)
 
     def size(self, name: str) -> Any:
+        """Bytes of a file of the folder; a rule that accepts none where it cannot be read."""
         return len(self.contents[name]) if name in self.contents else self._unknown(name)
 
     def record(self, name: str) -> dict[str, Any]:
@@ -95,6 +101,12 @@ class Evidence:
 
     def _unknown(self, name: str) -> Rule:
         return unknown(f"{name} {self.absent[name]}")
+
+    def read_json(self, name: str) -> Any:
+        """A JSON file of this reading, parsed as strictly as :func:`files.read_json` does; the same failures."""
+        if name in self.absent:
+            raise FileError(f"cannot read {self.folder / name}: it {self.absent[name]}")
+        return files.parse_json(self.contents[name], str(self.folder / name))
 
     @cached_property
     def documents(self) -> dict[str, Document]:
@@ -115,8 +127,9 @@ class Evidence:
         return found
 
     def _check_data(self) -> None:
+        splits = data.parse_data(self.contents[artefacts.DATA], self.folder / artefacts.DATA)
         for split, count in (("calibration", data.CALIBRATION_IMAGES), ("test", data.TEST_IMAGES)):
-            images = len(data.read_data(self.folder / artefacts.DATA)[split].images)
+            images = len(splits[split].images)
             if images != count:
                 raise EvidenceError(f"it holds {images} {split} images: expected {count}")
 
@@ -126,7 +139,7 @@ class Evidence:
         for name, problem in self.usable.items():
             if problem:
                 return None, f"{name} cannot be used: {problem}"
-        return attempt(lambda: regression.recompute(self.folder))
+        return attempt(lambda: regression.recompute_bytes(self.contents, self.folder))
 
     @cached_property
     def allowance(self) -> int:

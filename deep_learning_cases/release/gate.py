@@ -51,6 +51,7 @@ class Verdict:
         return next(outcome for outcome in ("fail", "inconclusive", "pass") if outcome in outcomes)
 
     def as_json(self) -> dict[str, Any]:
+        """JSON values, with the outcome."""
         return asdict(self) | {"outcome": self.outcome}
 
 

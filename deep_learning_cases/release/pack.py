@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from deep_learning_cases import __version__
-from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.errors import EvidenceError, FileError, one_line
 from deep_learning_cases.ground import archive, files
-from deep_learning_cases.ground.expectation import compare, look, one_line
+from deep_learning_cases.ground.expectation import compare, look
 from deep_learning_cases.ground.handed_in import Finding, parse, read_regular
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import MODELS
@@ -45,10 +45,10 @@ def pack(folder: str | Path, out: str | Path | None = None) -> Path:
     if not folder.is_dir():
         raise FileError(f"{folder} is not a folder: expected an evidence folder; check the path")
     evidence = Evidence.open(folder)
-    if artefacts.REPORT not in evidence.contents or any(one.area == "report" for one in check(folder)):
-        page.build(folder)
-        evidence = Evidence.open(folder)
-    members = {f"evidence/{name}": content for name, content in evidence.contents.items()}
+    contents = dict(evidence.contents)
+    if artefacts.REPORT not in contents or any(one.area == "report" for one in check(evidence)):
+        contents[artefacts.REPORT] = page.write(evidence)
+    members = {f"evidence/{name}": content for name, content in contents.items()}
     members |= {f"notebooks/{name}": content for name, content in _sources_beside(folder)}
     members |= {f"library/deep_learning_cases/{name}": content for name, content in _library()}
     members["conditions.json"] = _json(_conditions(evidence))
@@ -214,8 +214,8 @@ Repeat:     python reproduce.py again NEW_FOLDER   (trains with PyTorch and meas
 
 Install first what requirements.txt names, with Python 3.11, 3.12 or 3.13.  Data and models should come out with the
 same SHA-256 with the same versions on the same kind of machine; times will not, they belong to the machine.  Hashes
-show that the files belong together, not that anybody measured the times, nor who packed them: run the programs in
-here only if you trust whoever gave you this package.
+show that the files belong together, not that anybody measured the times, nor who packed them: run the programs in here
+only if you trust whoever gave you this package.
 """
 
 _REPRODUCE = '''\
@@ -255,8 +255,6 @@ if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 '''
 
-# No upper end to the versions of Python here: nothing in the kit was built for one of them, and a device may run a
-# newer one than the labs were tested with.  A package, which trains as well, names the range they were tested with.
 _KIT_README = """\
 Target kit: the same models, data and protocol on this machine.
 

@@ -37,14 +37,15 @@ CLAIMS: dict[str, Any] = {
 """What the evidence of one machine supports, and what it leaves open."""
 
 
-def check(folder: str | Path) -> list[Finding]:
+def check(folder: str | Path | Evidence) -> list[Finding]:
     """Everything in an evidence folder that does not follow from its files, each place by itself.
 
     Hashes and sizes are taken again, both models run again, the summary and the decision computed again.  An empty list
     means that the files hang together and the numbers follow from the raw samples; it does not mean that anybody
     measured them.  Fields that no other file fixes are listed in ``FREE`` of :mod:`release.checking.judge`.
 
-    Damage of any kind is a finding, not an exception; FileError only if ``folder`` is not a folder.
+    ``folder`` is a path, or a reading of one: then that reading is judged, whatever lies in the folder now.  Damage of
+    any kind is a finding, not an exception; FileError only if ``folder`` is not a folder.
     """
     evidence = Evidence.open(folder)
     return [
@@ -57,7 +58,7 @@ def check(folder: str | Path) -> list[Finding]:
     ]
 
 
-def collect(folder: str | Path) -> dict[str, Any]:
+def collect(folder: str | Path | Evidence) -> dict[str, Any]:
     """Every part of ``release.json`` that is counted from the files; decision and claims are left to the author.
 
     FileError or EvidenceError, with what to redo, where a file is missing, stale or damaged.
@@ -68,15 +69,16 @@ def collect(folder: str | Path) -> dict[str, Any]:
     blocking += regression_findings(evidence)
     if blocking:
         more = f" (and {len(blocking) - 1} more reasons)" if len(blocking) > 1 else ""
-        raise EvidenceError(f"{folder} cannot be judged: {blocking[0]}{more}")
+        raise EvidenceError(f"{evidence.folder} cannot be judged: {blocking[0]}{more}")
     tree = settled(counted_tree(evidence, LIMITS))
     return {key: value for key, value in tree.items() if not isinstance(value, Rule)}
 
 
-def make(folder: str | Path) -> dict[str, Any]:
+def make(folder: str | Path | Evidence) -> dict[str, Any]:
     """The whole ``release.json``: what :func:`collect` counts, the decision of :func:`decide`, and :data:`CLAIMS`."""
-    record = collect(folder)
-    interval = files.read_json(Path(folder) / artefacts.REGRESSION)["loss_interval_pp"]
+    evidence = Evidence.open(folder)
+    record = collect(evidence)
+    interval = evidence.documents[artefacts.REGRESSION].value["loss_interval_pp"]
     verdict = decide(
         {"model_bytes": record["model_bytes"], "loss_pp": record["accuracy"]["loss_pp"], "loss_interval_pp": interval}
     )

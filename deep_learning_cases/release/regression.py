@@ -4,19 +4,20 @@ The pairs matter: 500 images fix an accuracy only to within a point or two, but 
 them, so the few images on which just one is right fix the difference much better.
 """
 
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import InputError, MeasurementError, ModelError
-from deep_learning_cases.ground import files, out_folder, schemas
+from deep_learning_cases.errors import InputError, MeasurementError, ModelError, one_line
+from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.measuring.paired import CONFIDENCE, METHOD, paired_interval
 from deep_learning_cases.models import artefacts, data, engines
+from deep_learning_cases.models.artefacts import MODELS
 
-__all__ = ["compare_logits", "paired_interval", "recompute", "regress"]
+__all__ = ["compare_logits", "paired_interval", "recompute", "recompute_bytes", "regress"]
 
 SCHEMA = "deep-learning-cases/regression/1"
 
@@ -42,32 +43,43 @@ def recompute(folder: str | Path) -> dict[str, Any]:
     meanwhile.
     """
     folder = Path(folder)
-    paths = {"data": folder / artefacts.DATA, "fp32": folder / artefacts.FP32, "int8": folder / artefacts.INT8}
-    before = {name: _record(path) for name, path in paths.items()}
-    test = data.read_data(paths["data"])["test"]
+    # Bounded: the files may have been handed in.
+    contents = {
+        name: files.read_bytes(folder / name, data.MAX_ARCHIVE_BYTES) for name in (artefacts.DATA, *MODELS.values())
+    }
+    record = recompute_bytes(contents, folder)
+    for name, content in contents.items():
+        if files.read_bytes(folder / name, data.MAX_ARCHIVE_BYTES) != content:
+            raise MeasurementError(
+                f"{folder / name} changed while it was read: expected it to rest; run the regression again"
+            )
+    return record
+
+
+def recompute_bytes(contents: Mapping[str, bytes], folder: Path) -> dict[str, Any]:
+    """As :func:`recompute`, from the bytes of the three files by name; ``folder`` stands in the messages."""
+    test = data.parse_data(contents[artefacts.DATA], folder / artefacts.DATA)["test"]
     images = data.normalise(test.images)
     logits, engine = {}, {}
-    for name in ("fp32", "int8"):
-        artefacts.check_onnx(paths[name])
-        opened = engines.open_engine(paths[name])
-        logits[name], engine = _run(opened, images, paths[name]), opened.describe()
-    for name, path in paths.items():
-        if _record(path) != before[name]:
-            raise MeasurementError(f"{path} changed while it was read: expected it to rest; run the regression again")
+    for name, file in MODELS.items():
+        artefacts.check_onnx_bytes(contents[file], folder / file)
+        opened = engines.OnnxRuntimeEngine()
+        opened.load_bytes(contents[file], folder / file)
+        logits[name], engine = _run(opened, images, folder / file), opened.describe()
     return {
         "schema": SCHEMA,
-        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "data": before["data"],
-        "models": {"fp32": before["fp32"], "int8": before["int8"]},
+        "created_at": machine.utc_now(),
+        "data": files.bytes_record(artefacts.DATA, contents[artefacts.DATA]),
+        "models": {name: files.bytes_record(file, contents[file]) for name, file in MODELS.items()},
         "split": "test",
         "engine": engine,
         **compare_logits(logits["fp32"], logits["int8"], test.labels),
     }
 
 
-def _record(path: Path) -> dict[str, Any]:
-    content = files.read_bytes(path, data.MAX_ARCHIVE_BYTES)  # bounded: the file may have been handed in
-    return {"file": path.name, "sha256": files.sha256_bytes(content), "bytes": len(content)}
+def _read(folder: Path) -> dict[str, bytes]:
+    names = (artefacts.DATA, *MODELS.values())  # bounded: the files may have been handed in
+    return {name: files.read_bytes(folder / name, data.MAX_ARCHIVE_BYTES) for name in names}
 
 
 def compare_logits(
@@ -127,8 +139,7 @@ def _run(engine: engines.Engine, images: NDArray[np.float32], path: Path) -> NDA
     try:
         logits = engine.run(images)
     except Exception as error:  # the runtime's own classes, one for each status code
-        reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{path} fails on the test images ({reason}): build the models again") from error
+        raise ModelError(f"{path} fails on the test images ({one_line(error)}): build the models again") from error
     if logits.shape != (len(images), data.CLASSES) or not np.isfinite(logits).all():
         raise ModelError(
             f"{path} gives logits of shape {logits.shape}, finite: {bool(np.isfinite(logits).all())}: expected finite "

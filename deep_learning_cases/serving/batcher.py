@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deep_learning_cases.batching.queueing import Policy
+from deep_learning_cases.serving.reasons import reason
 
 __all__ = ["Batcher", "Outcome", "Request", "delay_s"]
 
@@ -171,7 +172,7 @@ class Batcher:
             images = np.stack([request.image for request in batch if request.image is not None])
             logits = np.array(self._run(images), dtype=np.float32)
         except Exception as error:  # whatever an engine raises must not end the only thread that answers
-            return None, " ".join(str(error).split())[:200] or type(error).__name__
+            return None, reason(error)
         if logits.ndim != 2 or len(logits) != len(batch):
             return None, f"the engine returned shape {logits.shape} for a batch of {len(batch)}"
         if not np.isfinite(logits).all():

@@ -11,6 +11,7 @@ from deep_learning_cases.serving.predictor import Answer, Prediction, Predictor,
 
 try:
     from tornado import web
+    from tornado.httputil import HTTPHeaders
 except ImportError as missing:
     raise MissingDependencyError(
         "Tornado is not installed: the service is built on it; install it with: "
@@ -21,6 +22,9 @@ __all__ = ["Health", "MetricsPage", "Missing", "OpenRequests", "Predict"]
 
 DRAINED_BODIES = 4
 """A body of up to so many times the cap is read to its end and dropped, so that the client reads its 413 in peace."""
+
+
+MAX_URI_BYTES = 2048
 
 
 class OpenRequests:
@@ -48,10 +52,22 @@ class Page(web.RequestHandler):
     """What all pages share: bodies are dropped as they come, failures are JSON, the answers are counted."""
 
     def initialize(self, predictor: Predictor) -> None:
+        """Tornado's constructor: what the page answers from."""
         self.predictor = predictor
         self._dropped = 0
 
     def prepare(self) -> None:
+        """Before the body: what is not known, or is announced as far too large, is not waited for."""
+        if len(self.request.uri or "") > MAX_URI_BYTES:
+            self.set_header("Connection", "close")
+            self.refuse(
+                Refusal(414, f"the address is too long: expected at most {MAX_URI_BYTES} characters; shorten it")
+            )
+            return
+        if self.request.headers.get("Expect", "100-continue").lower() != "100-continue":
+            self.set_header("Connection", "close")
+            self.refuse(Refusal(417, "the header Expect asks for what is not known: expected 100-continue, or none"))
+            return
         announced = self.request.headers.get("Content-Length", "0")
         if announced.isdecimal() and int(announced) > DRAINED_BODIES * self.predictor.limits.body_bytes:
             self.set_header("Connection", "close")
@@ -65,9 +81,11 @@ class Page(web.RequestHandler):
             self.refuse(self.too_large())
 
     def too_large(self) -> Refusal:
+        """The refusal of a body above the cap."""
         return Refusal(413, f"the body is too large: expected at most {self.predictor.limits.body_bytes} bytes")
 
     def refuse(self, refusal: Refusal) -> None:
+        """Answer with a refusal, unless something was answered already."""
         if self._finished:
             return
         self.set_status(refusal.status, None if refusal.status in responses else "Client Closed Request")
@@ -76,6 +94,7 @@ class Page(web.RequestHandler):
         self.finish_json({"error": refusal.message})
 
     def finish_json(self, value: dict[str, Any]) -> None:
+        """Answer with one JSON object on one line."""
         self.set_header("Content-Type", "application/json; charset=utf-8")
         if self.predictor.stopping:
             self.set_header("Connection", "close")
@@ -93,13 +112,17 @@ class Page(web.RequestHandler):
     METHOD = "GET"
 
     def on_finish(self) -> None:
+        """Count the answer."""
         self.predictor.metrics.answered(self.get_status())
 
     def set_default_headers(self) -> None:
+        """No cache may keep an answer."""
         self.set_header("Cache-Control", "no-store")
 
 
 class Missing(Page):
+    """Every path that is no page: 404, whatever the method."""
+
     def _absent(self) -> None:
         raise web.HTTPError(404)
 
@@ -108,21 +131,30 @@ class Missing(Page):
 
 
 class Health(Page):
+    """``/healthz``: whether the service takes requests."""
+
     def get(self) -> None:
+        """200, or 503 while it stops."""
         self.set_status(503 if self.predictor.stopping else 200)
         self.finish_json({"status": "stopping" if self.predictor.stopping else "ok"})
 
 
 class MetricsPage(Page):
+    """``/metrics``: what Prometheus reads."""
+
     def get(self) -> None:
+        """The counters and gauges as text."""
         self.set_header("Content-Type", CONTENT_TYPE)
         self.finish(self.predictor.metrics.text(self.predictor.gauges()))
 
 
 class Predict(Page):
+    """``/predict``: one image in, one prediction out."""
+
     METHOD = "POST"
 
     def initialize(self, predictor: Predictor, open_requests: "OpenRequests") -> None:  # type: ignore[override]
+        """As of every page, and the clock of the body starts."""
         super().initialize(predictor)
         self._open = open_requests
         self._open.requests.add(self)
@@ -146,11 +178,12 @@ class Predict(Page):
             self._bytes += len(chunk)
 
     async def post(self) -> None:
+        """The body is whole: admit it, wait for its prediction, answer."""
         self._timer.cancel()
         try:
             if self._refusal is not None:
                 raise self._refusal
-            _check_type(self.request.headers.get("Content-Type", ""))
+            _check_type(self.request.headers)
             self._prediction = self.predictor.begin(b"".join(self._chunks))
             self._forget(None)
             answer = await self._prediction.answer()
@@ -162,15 +195,18 @@ class Predict(Page):
 
     @property
     def admitted(self) -> bool:
+        """Whether it has a place in the queue or in a batch."""
         return self._prediction is not None
 
     def on_connection_close(self) -> None:
+        """The client went away: its place is given back."""
         super().on_connection_close()
         self._done()
         if self._prediction is not None:
             self._prediction.leave()
 
     def on_finish(self) -> None:
+        """Counted, and no longer open."""
         super().on_finish()
         self._done()
 
@@ -191,9 +227,11 @@ class Predict(Page):
         self.refuse(Refusal(408, f"the body did not arrive within {limit_s:g} s: send it faster"))
 
 
-def _check_type(content_type: str) -> None:
-    """Browsers' forms wrap the file into parts, which is a different body; every other type is let through."""
-    if content_type.startswith("multipart/"):
+def _check_type(headers: HTTPHeaders) -> None:
+    """A browser's form wraps the file into parts, a coding makes another body of it; other types are let through."""
+    if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+        raise Refusal(415, "the body has a content encoding: expected the bytes of the image as they are")
+    if headers.get("Content-Type", "").strip().lower().startswith("multipart/"):
         raise Refusal(415, "the body is a form: expected the bytes of the image alone (curl --data-binary @FILE)")
 
 

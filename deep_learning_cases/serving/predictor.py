@@ -1,13 +1,16 @@
 """From the bytes of an image to an answer: admission, decoding, batching, timeout.  Knows nothing of HTTP.
 
-Three kinds of thread: the event loop admits and answers, a few threads decode, one runs the model.  A decoded image
-goes from its decoder straight to the batching queue, and a finished batch comes back to the event loop in one call.
+The event loop admits and answers, a few threads decode, one more decodes what is large, one runs the model.  A decoded
+image goes from its decoder straight to the batching queue, and a finished batch comes back to the event loop in one
+call.
 """
 
 import asyncio
+import contextlib
 import math
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +24,7 @@ from deep_learning_cases.ground import machine
 from deep_learning_cases.ground.arguments import positive, whole
 from deep_learning_cases.serving import images
 from deep_learning_cases.serving.batcher import Batcher, Outcome, Request
+from deep_learning_cases.serving.image_files import Plain
 from deep_learning_cases.serving.metrics import Metrics, resident_bytes
 
 __all__ = ["GONE", "PARTS", "Answer", "Limits", "Prediction", "Predictor", "Refusal"]
@@ -32,6 +36,12 @@ PARTS = ("decode", "preprocess", "wait", "run", "total")
 start of the batch: for a decoding thread, and for the batch to fill and the model to be free.  What ``total`` has
 beyond the sum of the four parts is the way back from the model's thread to the event loop.
 """
+
+LARGE_WORK = 2_000_000
+"""Pixels times scans above which an image is decoded in the one thread for such, so that the others stay free."""
+
+MOST_LARGE = 8
+"""So many large images may be decoded or wait for it; one more is refused, and the queue has room for the others."""
 
 GONE = 499
 """The status that counts clients that left before their answer, as nginx counts them; nobody is there to receive it."""
@@ -131,6 +141,8 @@ class Predictor:
         self._clock, self._batch_s = clock, 0.0
         self._loop = asyncio.get_running_loop()
         self._decoders = ThreadPoolExecutor(min(limits.decode_threads, machine.usable_cores()), "decode")
+        self._large_decoder = ThreadPoolExecutor(1, "decode-large")
+        self._large = threading.BoundedSemaphore(max(1, min(MOST_LARGE, policy.queue_bound // 2)))
         self._batcher = Batcher(run, policy, self._from_thread, clock)
 
     def begin(self, body: bytes) -> Prediction:
@@ -164,7 +176,8 @@ class Predictor:
     async def stopped(self, timeout_s: float) -> bool:
         """After :meth:`stop`: wait until the model's thread has ended; False if that takes longer."""
         ended = await asyncio.to_thread(self._batcher.join, timeout_s)
-        self._decoders.shutdown(wait=False, cancel_futures=True)
+        for decoders in (self._decoders, self._large_decoder):
+            decoders.shutdown(wait=False, cancel_futures=True)
         return ended
 
     def _unavailable(self) -> Refusal:
@@ -175,21 +188,49 @@ class Predictor:
         return Refusal(503, f"the queue is full, {self.policy.queue_bound} images wait; come back later", seconds)
 
     def _decode(self, request: Request, body: bytes) -> None:
-        """In a decoding thread: from the body to the queue, or to a refusal."""
+        """In a decoding thread: from the body to the queue, to the thread for large images, or to a refusal."""
         if request.state != "admitted":  # withdrawn while it waited for this thread
             return
         begun_s = self._clock()
+        with self._refusing(request):
+            found = images.examine(body, self.limits.pixels)
+            if found.work <= LARGE_WORK:
+                self._decode_pixels(request, found, begun_s)
+                return
+            if not self._large.acquire(blocking=False):
+                raise Refusal(503, "too many large images are being decoded: come back later, or send a smaller one", 1)
+            try:
+                self._large_decoder.submit(self._decode_large, request, found, self._clock() - begun_s)
+            except RuntimeError:  # the service has stopped
+                self._large.release()
+
+    def _decode_large(self, request: Request, found: Plain, examined_s: float) -> None:
+        """In the thread for large images: one after the other, whoever sent them."""
         try:
-            image = images.decode(body, self.limits.pixels)
-            decoded_s = self._clock()
-            pixels = images.to_input(image)
+            with self._refusing(request):
+                if request.state == "admitted":
+                    self._decode_pixels(request, found, self._clock() - examined_s)
+        finally:
+            self._large.release()
+
+    def _decode_pixels(self, request: Request, found: Plain, begun_s: float) -> None:
+        image = images.decode_plain(found)
+        decoded_s = self._clock()
+        pixels = images.to_input(image)
+        request.decode_s, request.preprocess_s = decoded_s - begun_s, self._clock() - decoded_s
+        self._batcher.ready(request, pixels)
+
+    @contextlib.contextmanager
+    def _refusing(self, request: Request) -> Iterator[None]:
+        """What goes wrong with an image ends its own request, in the event loop."""
+        try:
+            yield
+        except Refusal as refusal:
+            self._in_loop(request.context.fail, refusal)
         except InputError as error:
             self._in_loop(request.context.fail, Refusal(400, str(error)))
         except Exception as error:  # memory, or a defect of the decoder: this request's failure, not the service's
             self._in_loop(request.context.fail, Refusal(500, f"the image cannot be read ({type(error).__name__})"))
-        else:
-            request.decode_s, request.preprocess_s = decoded_s - begun_s, self._clock() - decoded_s
-            self._batcher.ready(request, pixels)
 
     def _from_thread(self, finished: Sequence[tuple[Request, Outcome]]) -> None:
         self._in_loop(self._resolve, finished)

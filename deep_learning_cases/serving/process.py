@@ -14,6 +14,7 @@ from typing import Any
 
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import InputError, MeasurementError
+from deep_learning_cases.ground.arguments import positive, settle, whole
 from deep_learning_cases.ground.threads import blas_threads
 from deep_learning_cases.measuring import fresh_process
 from deep_learning_cases.models import engines
@@ -40,8 +41,16 @@ class Settings:
     queue_bound: int = 256
     request_timeout_s: float = 10.0
 
+    def __post_init__(self) -> None:
+        policy = self.policy
+        threads, bound = whole(self.threads, "threads", 1, 1024), whole(self.queue_bound, "queue bound")
+        timeout_s = positive(self.request_timeout_s, "request_timeout_s")
+        settle(self, threads=threads, max_batch=policy.max_batch, max_wait_s=policy.max_wait_s)
+        settle(self, queue_bound=bound, request_timeout_s=timeout_s)
+
     @property
     def policy(self) -> Policy:
+        """The policy of the queue."""
         return Policy(self.max_batch, self.max_wait_s, self.queue_bound)
 
     @property

@@ -3,9 +3,8 @@
     curl --data-binary @digit.png http://127.0.0.1:PORT/predict
 
 An answer is ``{"class", "latency_ms": {"decode", "preprocess", "wait", "run", "total"}, "batch_size"}``, and with
-``?logits=1`` also ``"logits"``; a refusal is ``{"error"}`` with status 400, 404, 405, 408, 413, 415, 500, 503 (with
-Retry-After) or 504.
-Every request that is received gets one of them.
+``?logits=1`` also ``"logits"``; a refusal is ``{"error"}`` with a status from 400 on (docs/service.md has
+the list).  Every request that is received gets one of them.
 """
 
 import asyncio
@@ -13,7 +12,6 @@ import contextlib
 import io
 import logging
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,12 +23,13 @@ from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, MeasurementError
 from deep_learning_cases.models import data
 from deep_learning_cases.serving import handlers, images
+from deep_learning_cases.serving.connection import Lingering, Stream, Told, answer
 from deep_learning_cases.serving.handlers import OpenRequests
 from deep_learning_cases.serving.metrics import Metrics, resident_bytes
 from deep_learning_cases.serving.predictor import Limits, Predictor
 
 # After the handlers, which say in one line that Tornado is missing.
-from tornado import httpserver, iostream, netutil, web  # isort: skip
+from tornado import httpserver, httputil, iostream, netutil, web  # isort: skip
 
 __all__ = ["Limits", "Policy", "Service", "run_until_stopped", "running"]
 
@@ -40,48 +39,32 @@ GRACE_S = 2.0
 """How long a stop waits for images that are still being sent, and for the last answers to be received."""
 
 MAX_HEADER_BYTES = 16 * 1024
-MAX_REFUSED = 256
-LINGER_S = 1.0
-_TOO_MANY_BODY = b'{"error": "too many connections are open: come back later"}\n'
-_TOO_MANY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: application/json; charset=utf-8\r\n"
-    b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_TOO_MANY_BODY), _TOO_MANY_BODY)
-)
+_TOO_MANY = answer(503, "too many connections are open: come back later", "Retry-After: 1")
 
 ALL_SIZES = 64
 """Up to this largest batch every size is run once before the first request: each has its own first call."""
 
 
 class _Server(httpserver.HTTPServer):
-    """Tornado's server with a bound on open connections; whoever comes on one more is refused."""
+    """Tornado's server with a bound on open connections, on which every request gets an answer."""
 
     bound = Limits.connections
     metrics: Metrics
-    refusing: set[asyncio.Task[None]]
+    lingering: Lingering
 
     def handle_stream(self, stream: iostream.IOStream, address: Any) -> None:
         if len(self._connections) < self.bound:
-            super().handle_stream(stream, address)
-        elif len(self.refusing) < MAX_REFUSED:
-            task = asyncio.ensure_future(self._refuse(stream))
-            self.refusing.add(task)
-            task.add_done_callback(self.refusing.discard)
-        else:
-            stream.close()
-
-    async def _refuse(self, stream: iostream.IOStream) -> None:
-        """503, then wait for the other side to close: closing on an unread request would destroy the answer."""
+            sizes = {"max_buffer_size": stream.max_buffer_size, "read_chunk_size": stream.read_chunk_size}
+            super().handle_stream(Stream(stream.socket, self.metrics.answered, self.lingering, **sizes), address)
+            return
         self.metrics.answered(503)
-        try:
-            async with asyncio.timeout(LINGER_S):
-                await stream.write(_TOO_MANY)
-                stream.socket.shutdown(socket.SHUT_WR)
-                while await stream.read_bytes(1 << 16, partial=True):
-                    pass
-        except (TimeoutError, OSError):  # a closed stream is an OSError too
-            pass
-        finally:
-            stream.close()
+        with contextlib.suppress(OSError):  # who has gone again needs no refusal
+            stream.socket.send(_TOO_MANY)
+            self.lingering.add(stream.socket.dup())
+        stream.close()
+
+    def start_request(self, server_conn: Any, request_conn: Any) -> httputil.HTTPMessageDelegate:
+        return Told(super().start_request(server_conn, request_conn), server_conn.stream)
 
 
 class Service:
@@ -127,7 +110,7 @@ class Service:
             body_timeout=self.limits.body_timeout_s + GRACE_S,
         )
         self._server.bound, self._server.metrics = self.limits.connections, self.predictor.metrics
-        self._server.refusing = set()
+        self._server.lingering = Lingering()
         self._server.add_sockets(sockets)
         name, number = sockets[0].getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{number}"
@@ -148,6 +131,7 @@ class Service:
         answered = not self._open.admitted
         if self._server is not None:
             await self._server.close_all_connections()
+            await self._server.lingering.close()
         return await self.predictor.stopped(GRACE_S) and answered
 
 

@@ -4,13 +4,13 @@ import os
 import sys
 from pathlib import Path
 
-c = get_config()  # noqa: F821 - given by traitlets
+c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by traitlets
 
 checkout = Path(os.environ.get("DLCASES_CHECKOUT", Path.home() / "deep-learning-cases"))
 sys.path.insert(0, str(checkout))
 try:
     # Without this, the button would run students' code in this very process, as the instructor.
-    from grading.converter import install
+    from grading.hooks.converter import install
 
     install()
     safe = True

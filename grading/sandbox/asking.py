@@ -10,7 +10,7 @@ from typing import Any
 
 from grading.sandbox import answers
 from grading.sandbox.limits import Limits
-from grading.sandbox.submission import Call
+from grading.sandbox.run_parts import Call
 
 __all__ = ["Asker"]
 

@@ -15,10 +15,11 @@ from typing import Any
 from grading.sandbox.behind_wall import frames
 from grading.sandbox.conversation import Conversation
 from grading.sandbox.limits import Limits
+from grading.sandbox.run_parts import Call, Cell, Run
 from grading.sandbox.server_link import Lost, ServerLink
 from grading.sandbox.staged import read_folder, send_files
-from grading.sandbox.submission import Call, Cell, Run
-from grading.sandbox.wall import KINDS, IsolationUnavailable
+from grading.sandbox.wall.kinds import KINDS
+from grading.sandbox.wall.plan import IsolationUnavailable
 
 __all__ = ["Box", "ComputeFailed", "open_box"]
 

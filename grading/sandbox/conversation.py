@@ -15,9 +15,9 @@ from grading.sandbox.asking import Asker
 from grading.sandbox.limits import Limits
 from grading.sandbox.lines import Lines
 from grading.sandbox.outputs import Outputs
+from grading.sandbox.run_parts import Call, Cell, Run
 from grading.sandbox.server_link import Lost, ServerLink
 from grading.sandbox.staged import send_files
-from grading.sandbox.submission import Call, Cell, Run
 
 __all__ = ["Conversation"]
 

@@ -11,9 +11,10 @@ import time
 from typing import Any
 
 from grading.sandbox.behind_wall import frames
-from grading.sandbox.control_groups import ControlGroup, make_group
 from grading.sandbox.limits import Limits
-from grading.sandbox.wall import IsolationUnavailable, Plan, make_plan
+from grading.sandbox.wall.control_groups import ControlGroup, make_group
+from grading.sandbox.wall.kinds import make_plan
+from grading.sandbox.wall.plan import IsolationUnavailable, Plan
 
 __all__ = ["Lost", "ServerLink"]
 

@@ -8,6 +8,7 @@ from benchmarks import forward
 from deep_learning_cases.ground import files
 
 
+@pytest.mark.slow
 def test_the_table_is_written_with_every_engine(tmp_path, monkeypatch, capsys):
     pytest.importorskip("torch")
     monkeypatch.setattr(forward, "RESULT", tmp_path / "results" / "forward.json")

@@ -7,7 +7,7 @@ from benchmarks import _deep_model, service_overload, service_vs_simulation
 from deep_learning_cases import batching
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import engines
-from deep_learning_cases.serving.load import Fate
+from deep_learning_cases.serving.load.send import Fate
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +27,7 @@ def test_the_deep_model_is_an_ordinary_one_and_stays_finite(shallow, tmp_path):
     assert np.isfinite(engines.open_engine(tmp_path / "deeper.onnx").run(images)).all()
 
 
+@pytest.mark.slow
 def test_an_overload_loses_nobody(shallow):
     result = service_overload.measure(shallow, 0.8, 1729)
     counts = result["summary"]["status"]
@@ -49,6 +50,7 @@ def test_broken_promises_are_reported(capsys):
     assert service_overload.report(fine | {"resident_bytes": [10, 10, 10**9]}) is False
 
 
+@pytest.mark.slow
 def test_real_and_simulated_stand_side_by_side(shallow, tmp_path):
     result = service_vs_simulation.measure(shallow, 0.3, 1729)
     assert [row["share"] for row in result["rates"]] == [0.3, 0.6, 0.85]

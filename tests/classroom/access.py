@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from pathlib import Path
 
 from tests.classroom.machine import CHECKOUT, Machine
 from tests.classroom.walk import Walk
@@ -78,7 +79,7 @@ def _search(machine: Machine, user: str) -> dict[str, int]:
     site = machine.venv / "lib" / "python3.11" / "site-packages"
     roots = [str(machine.run), str(site), str(machine.venv / "share"), str(machine.venv / "etc")]
     question = json.dumps({"roots": roots, "needles": wanted})
-    command = ["runuser", "-u", user, "--", machine.venv / "bin" / "python", "-I", "-c", _SEARCH]
+    command: list[str | Path] = ["runuser", "-u", user, "--", machine.venv / "bin" / "python", "-I", "-c", _SEARCH]
     done = subprocess.run(command, input=question, capture_output=True, text=True, timeout=600, check=True, cwd="/")
     answer = json.loads(done.stdout)
     assert answer["read"] > 1000, answer

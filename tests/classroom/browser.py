@@ -183,7 +183,7 @@ class Person:
         self.page.locator(f"{_PANEL} .jp-Toolbar").get_by_text("Validate").click()
         dialog = self.page.locator(".jp-Dialog")
         dialog.get_by_text("Validation Results").wait_for()
-        return dialog.inner_text()
+        return str(dialog.inner_text())
 
     def dismiss(self) -> None:
         """Close the dialog on the screen."""
@@ -237,7 +237,7 @@ class Person:
         line.locator(f"td.{column} a").first.click()
         window = self.page.locator(".modal.in")
         window.locator(".modal-title").wait_for(timeout=2 * _PATIENCE_MS)
-        text = window.inner_text()
+        text = str(window.inner_text())
         window.locator(".modal-footer button", has_text="OK").click()
         self.page.locator(".modal-backdrop").wait_for(state="detached")
         return text

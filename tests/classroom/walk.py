@@ -23,7 +23,7 @@ __all__ = ["Walk", "all_at_once"]
 
 ASSIGNMENT = "release"
 MISTAKE = "is interpolated: it lies between two samples"
-"""Words of the message which the interpolated p95 earns; see grading/mistakes.toml."""
+"""Words of the message which the interpolated p95 earns; see grading/exercises/latency_stats/mistakes.toml."""
 
 
 class Walk:
@@ -221,10 +221,10 @@ class Walk:
 
     def _hidden_numbers(self) -> set[str]:
         """Every hidden sample and answer that is long enough to be recognised."""
-        from grading import fixtures
+        from grading.exercises.latency_stats import questions
 
         seed = (self._course() / "fixtures.seed").read_text().strip()
-        numbers = {float(one) for fixture in fixtures.load(seed) for one in fixture.samples if _is_number(one)}
+        numbers = {float(one) for fixture in questions.load(seed) for one in fixture.samples if _is_number(one)}
         numbers |= {sum(numbers)}
         return {repr(number) for number in numbers if len(repr(number)) >= 7}
 

@@ -2,19 +2,20 @@
 
 import contextlib
 import io
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grading import fixtures, stats_checks
-from grading.flags import Flag
-from grading.items import ItemResult
+from grading.exercises.latency_stats import judge, questions
+from grading.judging.flags import Flag
+from grading.judging.items import ItemResult
 from grading.sandbox.behind_wall import coerce
 
-CASES = Path(__file__).parent / "cases" / "latency_stats"
+CASES = Path(__file__).parents[1] / "submissions" / "latency_stats"
 SEED = "a seed for the tests only"
 
 
-def ask(source: str, calls: list[dict[str, Any]], used: dict[str, bool] | None = None) -> dict[str, Any]:
+def ask(source: str, calls: Sequence[Mapping[str, Any]], used: dict[str, bool] | None = None) -> dict[str, Any]:
     """Run ``source`` and answer the calls; an exception in the source leaves the function undefined."""
     used = used or {"library": False}
     namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -27,10 +28,14 @@ def ask(source: str, calls: list[dict[str, Any]], used: dict[str, bool] | None =
     return answers
 
 
-def _answer(function: Any, call: dict[str, Any], used: dict[str, bool]) -> dict[str, Any]:
+def _answer(function: Any, call: Mapping[str, Any], used: dict[str, bool]) -> dict[str, Any]:
     import numpy as np
 
-    make = {"list": list, "tuple": tuple, "numpy": lambda samples: np.array(samples, float)}
+    make: dict[str, Callable[[Any], Any]] = {
+        "list": list,
+        "tuple": tuple,
+        "numpy": lambda samples: np.array(samples, float),
+    }
     held = make[call["container"]](call["samples"])
     answer: dict[str, Any] = {"ok": False, "value": None, "returned": None, "error": None}
     if not callable(function):
@@ -50,8 +55,8 @@ def _answer(function: Any, call: dict[str, Any], used: dict[str, bool]) -> dict[
 
 def grade(source: str, seed: str = SEED) -> tuple[dict[str, ItemResult], list[Flag]]:
     """Items by id, and flags, of one solution text."""
-    hidden = fixtures.load(seed)
-    items, flags = stats_checks.judge(hidden, ask(source, stats_checks.calls(hidden)), True, source)
+    hidden = questions.load(seed)
+    items, flags = judge.judge(hidden, ask(source, judge.calls(hidden)), True, source)
     return {item.id: item for item in items}, flags
 
 

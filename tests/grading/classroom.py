@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from grading.autograde import quiet_nbgrader
+from grading.class_run.quiet import quiet_nbgrader
+from grading.class_run.records import Answer, Job
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[1] / "submissions"
 ASSIGNMENT = "small"
 SEED = "a-seed-for-the-tests-of-a-class"
 RIGHT = """import math
@@ -88,7 +89,7 @@ def _notebook(cells: list[Any]) -> Any:
 @functools.cache
 def _template() -> Path:
     """The course without submissions, built once a test run by nbgrader itself."""
-    from grading import build
+    from grading.course import build
 
     course = Path(tempfile.mkdtemp(prefix="classroom-", dir=template_folder))
     if template_folder is None:
@@ -145,7 +146,7 @@ def hand_in(
 
 
 def load_case(name: str) -> Any:
-    """A module of ``cases/attacks``, for its ``mutate``, ``plant`` or ``tamper``."""
+    """A module of ``tests/submissions/attacks``, for its ``mutate``, ``plant`` or ``tamper``."""
     path = CASES / "attacks" / name
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
@@ -221,10 +222,10 @@ class FakeBackend:
         self.fail, self.box = fail or {}, box or FakeBox()
         self.graded: list[str] = []
 
-    def submit(self, job: Json) -> "concurrent.futures.Future[Json]":
-        from grading.runner import grade_submission
+    def submit(self, job: Job) -> "concurrent.futures.Future[Answer]":
+        from grading.class_run.one_submission import grade_submission
 
-        future: concurrent.futures.Future[Json] = concurrent.futures.Future()
+        future: concurrent.futures.Future[Answer] = concurrent.futures.Future()
         try:
             if job["student"] in self.fail:
                 raise self.fail[job["student"]]
@@ -243,6 +244,6 @@ class FakeBackend:
 
 def grade(course: Path, backend: Any = None, **settings: Any) -> Any:
     """Grade the course with a fake backend unless one is given; returns the summary."""
-    from grading.autograde import autograde
+    from grading.commands.autograde import autograde
 
     return autograde(course, ASSIGNMENT, backend=backend or FakeBackend(), **settings)

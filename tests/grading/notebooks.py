@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from grading import build
+from grading.course.places import CHECKOUT
 
 __all__ = ["errors", "execute", "role", "said", "solution_lines", "source_of", "text_alternatives"]
 
@@ -47,7 +47,7 @@ def execute(notebooks: Path, name: str, folder: Path, extra: str = "") -> dict[s
         notebook, timeout=400, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(folder)}}
     )
     backend = "module://matplotlib_inline.backend_inline"
-    client.execute(env={**os.environ, "PYTHONPATH": str(build.COURSE.parent), "MPLBACKEND": backend})
+    client.execute(env={**os.environ, "PYTHONPATH": str(CHECKOUT), "MPLBACKEND": backend})
     return {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
 
 

@@ -1,8 +1,11 @@
 """A quantization.json whose times are made up, with claims that follow from it: for tests of what judges it."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
+
+from deep_learning_cases.quantizing.comparison.trial import Job
 
 SCOPES = {
     "smaller": ("the saved numbers of this network", "the memory of a whole process", False),
@@ -13,16 +16,17 @@ SCOPES = {
 FACTORS = {("1", 1): 2.0, ("32", 1): 0.7}
 """Time of int8 over its baseline's; at batch 8 the same."""
 
+_pids = itertools.count(1001)
 
-def _answer(job: dict[str, Any], _timeout_s: float) -> dict[str, Any]:
+
+def _answer(job: Job, _timeout_s: float) -> dict[str, Any]:
     int8 = job["config"] not in ("fp32", "onnx_fp32")
     samples = {}
     for size in map(str, job["batch_sizes"]):
         factor = FACTORS.get((size, int8), 1.0) * (1 + 0.002 * (job["seed"] % 3))
         samples[size] = [10.0 * int(size) * factor + 0.01 * (index % 7) for index in range(job["iterations"])]
-    _answer.pid += 1
     return {
-        "pid": _answer.pid,
+        "pid": next(_pids),
         "pinned_cpus": None,
         "backend_ran": job["backend"],
         "cold_start_us": 5000.0,
@@ -42,7 +46,6 @@ def make(folder: Path) -> Path:
     from deep_learning_cases.quantizing import subjects
     from deep_learning_cases.quantizing.comparison import claims_record
 
-    _answer.pid = 1000
     plan = comparison.Plan(iterations=100, rounds=3, threads=1)
     subject = subjects.load("digits", epochs=1, qat_epochs=1)
     comparison.compare(subject, folder, plan, progress=False, launch=_answer)

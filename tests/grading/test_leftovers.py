@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.grading.leftovers import Leftovers
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -23,6 +25,7 @@ def test_what_a_test_leaves_is_named_with_it(tmp_path: Path) -> None:
     assert found.lines() == [f"{tmp_path / 'classroom-x'} is left, first seen after test_a"]
 
 
+@pytest.mark.slow
 def test_a_run_that_leaves_a_folder_fails(tmp_path: Path) -> None:
     folder = tmp_path / "tests"
     folder.mkdir()

@@ -12,14 +12,17 @@ from grading.quick_imports import without_collecting
 CHECKOUT = Path(__file__).resolve().parents[2]
 STARTS = {
     "a worker": "from grading.sandbox.outputs import Outputs; Outputs(1, 1024, 'cut')",
-    "the recorder": "from grading.autograde import quiet_nbgrader; quiet_nbgrader(); import nbformat",
-    "an old notebook": "from grading.rebuild import _upgraded\ntry: _upgraded({}, 'a')\nexcept Exception: pass",
+    "the recorder": "from grading.class_run.quiet import quiet_nbgrader; quiet_nbgrader(); import nbformat",
+    "an old notebook": "from grading.submission.rebuild import _upgraded\n"
+    "try: _upgraded({}, 'a')\nexcept Exception: pass",
 }
 
 
 def test_a_worker_is_ready_before_its_first_job_and_does_not_tidy_up_for_nobody() -> None:
-    code = "from grading.work import warm; warm({})\nimport gc, sys\n"
-    code += "print('nbclient' in sys.modules, 'grading.runner' in sys.modules, 'lark' in sys.modules)\n"
+    code = "from grading.class_run.worker import warm; warm({})\nimport gc, sys\n"
+    code += (
+        "print('nbclient' in sys.modules, 'grading.class_run.one_submission' in sys.modules, 'lark' in sys.modules)\n"
+    )
     code += "print(gc.isenabled(), gc.get_freeze_count() > 10_000)"
     done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["True", "True", "False", "True", "True"], done.stderr

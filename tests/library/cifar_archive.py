@@ -4,6 +4,7 @@ import gzip
 import io
 import struct
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def contents(seed: int = 5) -> dict[str, bytes]:
     return files
 
 
-def write_archive(path: Path, files: dict[str, bytes], extra: list[tuple[tarfile.TarInfo, bytes]] = ()) -> Path:
+def write_archive(path: Path, files: dict[str, bytes], extra: Sequence[tuple[tarfile.TarInfo, bytes]] = ()) -> Path:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         folder = tarfile.TarInfo(FOLDER)

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from deep_learning_cases.release import preparation
 
 
 @pytest.fixture(scope="session")
-def built_once(tmp_path_factory) -> tuple[Path, dict]:
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("built") / "evidence"
     return folder, preparation.build(folder, progress=False)
 
 
 @pytest.fixture
-def built(built_once, tmp_path) -> Path:
+def built(built_once: tuple[Path, dict[str, Any]], tmp_path: Path) -> Path:
     """A copy of a freshly built folder that a test may damage."""
     folder = tmp_path / "evidence"
     shutil.copytree(built_once[0], folder)
@@ -26,7 +27,7 @@ def built(built_once, tmp_path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def random_weights() -> dict:
+def random_weights() -> dict[str, Any]:
     rng = np.random.default_rng(3)
     return {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in conv.WEIGHT_SHAPES.items()}
 
@@ -37,7 +38,9 @@ def random_images() -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def random_models(random_weights, random_images, tmp_path_factory) -> Path:
+def random_models(
+    random_weights: dict[str, Any], random_images: np.ndarray, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The three model files of an untrained network."""
     folder = tmp_path_factory.mktemp("random-models")
     fp32 = artefacts.onnx_bytes(random_weights)

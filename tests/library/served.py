@@ -9,6 +9,8 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -28,7 +30,7 @@ class Scripted:
         self.gate = threading.Semaphore(1_000_000 if open_gate else 0)
         self.failure: Exception | None = None
 
-    def __call__(self, images):
+    def __call__(self, images: np.ndarray) -> np.ndarray:
         self.sizes.append(len(images))
         self.entered.release()
         assert self.gate.acquire(timeout=20)
@@ -58,18 +60,22 @@ def bomb_png(side: int) -> bytes:
 
 
 @contextlib.contextmanager
-def running(engine, max_batch=4, max_wait_s=0.0, queue_bound=16, **limits):
+def running(
+    engine: Any, max_batch: int = 4, max_wait_s: float = 0.0, queue_bound: int = 16, **limits: Any
+) -> Iterator[Any]:
     policy = service.Policy(max_batch, max_wait_s, queue_bound)
     with service.running(engine, policy, service.Limits(**limits), warm_up=False) as started:
         yield started
 
 
-def address(started) -> tuple[str, int]:
+def address(started: Any) -> tuple[str, int]:
     host, _, port = started.url.removeprefix("http://").rpartition(":")
     return host, int(port)
 
 
-def ask(started, method="POST", path="/predict", body=None, headers=None):
+def ask(
+    started: Any, method: str = "POST", path: str = "/predict", body: Any = None, headers: dict[str, str] | None = None
+) -> tuple[int, Any, Any]:
     """(status, headers, JSON or text) of one request on a connection of its own."""
     connection = http.client.HTTPConnection(*address(started), timeout=20)
     try:
@@ -85,28 +91,28 @@ def ask(started, method="POST", path="/predict", body=None, headers=None):
 class Asking:
     """A request under way in a thread; ``result()`` waits for its answer."""
 
-    def __init__(self, *arguments, **options) -> None:
-        self._answer = None
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._answer: tuple[int, Any, Any] | None = None
         self._thread = threading.Thread(target=self._run, args=arguments, kwargs=options, daemon=True)
         self._thread.start()
 
-    def _run(self, *arguments, **options) -> None:
+    def _run(self, *arguments: Any, **options: Any) -> None:
         self._answer = ask(*arguments, **options)
 
-    def result(self):
+    def result(self) -> tuple[int, Any, Any]:
         self._thread.join(20)
         assert self._answer is not None, "no answer within 20 s"
         return self._answer
 
 
 @contextlib.contextmanager
-def raw(started):
+def raw(started: Any) -> Iterator[socket.socket]:
     """A bare connection, for what no HTTP library sends."""
     with socket.create_connection(address(started), timeout=20) as connection:
         yield connection
 
 
-def received(connection) -> bytes:
+def received(connection: socket.socket) -> bytes:
     """Everything until the other side closes."""
     chunks = []
     with contextlib.suppress(ConnectionResetError):
@@ -115,7 +121,7 @@ def received(connection) -> bytes:
     return b"".join(chunks)
 
 
-def until(condition, seconds=10.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 10.0) -> None:
     """Wait until something holds; fails after a time that no working service needs."""
     end = time.monotonic() + seconds
     while not condition():
@@ -123,7 +129,7 @@ def until(condition, seconds=10.0) -> None:
         time.sleep(0.002)
 
 
-def gauge(started, name: str) -> float:
+def gauge(started: Any, name: str) -> float:
     _, _, text = ask(started, "GET", "/metrics")
     (line,) = [line for line in text.splitlines() if line.startswith(name + " ")]
     return float(line.split()[1])

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError
+from deep_learning_cases.errors import DeepLearningCasesError, EvidenceError, one_line
 from deep_learning_cases.ground import files, schemas
-from deep_learning_cases.ground.expectation import TEXT, Close, Rule, compare, is_number, one_line
+from deep_learning_cases.ground.expectation import TEXT, Close, Rule, compare, is_number
 from deep_learning_cases.ground.handed_in import read_regular
+from deep_learning_cases.measuring.fresh_process import alternating
 from deep_learning_cases.quantizing.comparison import predictions
 from deep_learning_cases.quantizing.comparison.claims import claims_of
 from deep_learning_cases.quantizing.comparison.summary import memory_of, speed_of, summary_of
@@ -119,7 +120,7 @@ def _runs(record: Json) -> Iterator[Problem]:
     """Every round measures every version in a process of its own, in turns, and keeps every sample."""
     method, runs = record["methodology"], record["runs"]
     configs = list(record["configs"])
-    order = [configs if number % 2 else configs[::-1] for number in range(1, method["rounds"] + 1)]
+    order = alternating(configs, int(method["rounds"]))  # 3.0 is a whole number to JSON
     yield from compare(method["order"], order, "/methodology/order")
     # No further than there are runs: a file may claim any number of threads.
     turns = list(itertools.islice(_turns(record, order), len(runs) + 1))

@@ -9,9 +9,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.errors import DeepLearningCasesError, one_line
 from deep_learning_cases.ground import files, schemas
-from deep_learning_cases.ground.expectation import look, one_line
+from deep_learning_cases.ground.expectation import look
 from deep_learning_cases.ground.handed_in import Finding, read_regular
 from deep_learning_cases.quantizing.comparison import check as comparison_check
 from deep_learning_cases.quantizing.comparison.claims import CLAIMS, claims_of

@@ -18,20 +18,24 @@ from numpy.typing import NDArray
 from deep_learning_cases.errors import DeepLearningCasesError, InputError, MeasurementError
 from deep_learning_cases.ground import files, machine, out_folder, schemas
 from deep_learning_cases.measuring import fresh_process
+from deep_learning_cases.models.data import check_seed
 from deep_learning_cases.models.network import compiler_cache
 from deep_learning_cases.quantizing import int8_kernels, runners, torch_eager, variants
 from deep_learning_cases.quantizing.comparison import predictions
 from deep_learning_cases.quantizing.comparison.claims import claims_of
 from deep_learning_cases.quantizing.comparison.plan import Plan
-from deep_learning_cases.quantizing.comparison.record import CAVEATS, SCHEMA, busy, started, utc_now
+from deep_learning_cases.quantizing.comparison.record import CAVEATS, SCHEMA, busy, started
 from deep_learning_cases.quantizing.comparison.summary import memory_of, speed_of, summary_of
-from deep_learning_cases.quantizing.comparison.trial import COMMAND_CODE
+from deep_learning_cases.quantizing.comparison.trial import COMMAND_CODE, Job
 from deep_learning_cases.quantizing.subjects import Subject
 from deep_learning_cases.quantizing.variants import VARIANTS
 
 __all__ = ["FILE", "SCHEMA", "Plan", "compare"]
 
 FILE, MODELS = "quantization.json", "models"
+
+Launch = Callable[[Any, float], dict[str, Any]]
+"""Starts a process for a :class:`trial.Job` and returns what it answered; nobody has looked at that yet."""
 
 _LEAST_FREE_BYTES = {"digits": 700_000_000, "cifar10": 2_000_000_000}
 
@@ -42,7 +46,7 @@ def compare(
     plan: Plan | None = None,
     seed: int = 1729,
     progress: bool | None = None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]] | None = None,
+    launch: Launch | None = None,
 ) -> dict[str, Any]:
     """Make, judge and time the versions of ``subject``'s network; writes ``out/quantization.json`` and returns it.
 
@@ -53,7 +57,7 @@ def compare(
     Raises InputError for batches larger than the test set, FileError for a folder that cannot be written,
     MeasurementError for too little memory, a process that crashed or hung, or another backend than the one asked for.
     """
-    plan = Plan() if plan is None else plan
+    plan, seed = Plan() if plan is None else plan, check_seed(seed)
     folder = Path(out)
     _check_room(subject, plan)
     with out_folder.made(folder / MODELS), compiler_cache():
@@ -67,7 +71,7 @@ def _compare(
     plan: Plan,
     seed: int,
     progress: bool | None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]],
+    launch: Launch,
 ) -> dict[str, Any]:
     record = started(subject, plan, seed)
     baseline = subject.train(seed, progress)
@@ -97,7 +101,7 @@ def _write(folder: Path, record: dict[str, Any]) -> None:
     record["memory"] = memory_of(record["runs"])
     record["claims"] = claims_of(record["configs"], record["speed"])
     record["caveats"] = [*CAVEATS, *busy(record["runs"], record["methodology"]["threads"])]
-    record["created_at"] = utc_now()
+    record["created_at"] = machine.utc_now()
     schemas.validate(record, "quantization", FILE)
     files.write_json(folder / FILE, record)
 
@@ -171,7 +175,7 @@ def _measure(
     plan: Plan,
     seed: int,
     progress: bool | None,
-    launch: Callable[[dict[str, Any], float], dict[str, Any]],
+    launch: Launch,
 ) -> None:
     turns = list(plan.turns(configs))
     hashes = {name: files.sha256_file(folder / VARIANTS[name].file) for name in configs}
@@ -179,7 +183,7 @@ def _measure(
         for number, position, threads, name in turns:
             step(name)
             backend = plan.backend if VARIANTS[name].technique in torch_eager.TECHNIQUES else None
-            job = {
+            job: Job = {
                 "config": name,
                 "folder": str(folder.resolve()),
                 "subject": subject.name,
@@ -193,7 +197,7 @@ def _measure(
                 "pin": plan.pin,
             }
             start = {"round": number, "position": position, "config": name, "threads": threads}
-            before = {"started_at": utc_now(), "load_average": machine.load_average()}
+            before = {"started_at": machine.utc_now(), "load_average": machine.load_average()}
             answer = launch(job, plan.timeout_s)
             _check_answer(answer, job)
             record["runs"].append(start | before | answer)
@@ -203,7 +207,7 @@ def _measure(
                 )
 
 
-def _check_answer(answer: Mapping[str, Any], job: Mapping[str, Any]) -> None:
+def _check_answer(answer: Mapping[str, Any], job: Job) -> None:
     if answer.get("backend_ran") != job["backend"]:
         raise MeasurementError(
             f"{job['config']} ran on the backend {answer.get('backend_ran')!r}: expected {job['backend']!r};"
@@ -218,7 +222,7 @@ def _check_answer(answer: Mapping[str, Any], job: Mapping[str, Any]) -> None:
             )
 
 
-def _fresh(job: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+def _fresh(job: Job, timeout_s: float) -> dict[str, Any]:
     return fresh_process.run_fresh(job, timeout_s, (sys.executable or "python", "-P", "-c", COMMAND_CODE))
 
 

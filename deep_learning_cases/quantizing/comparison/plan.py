@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from deep_learning_cases.errors import InputError
+from deep_learning_cases.ground.arguments import distinct_sizes, positive, whole
+from deep_learning_cases.measuring.fresh_process import alternating
 from deep_learning_cases.models.network import import_torch
 from deep_learning_cases.quantizing import torch_eager, variants
 from deep_learning_cases.quantizing.variants import VARIANTS
@@ -10,6 +12,8 @@ from deep_learning_cases.quantizing.variants import VARIANTS
 __all__ = ["BATCH_SIZES", "Plan"]
 
 BATCH_SIZES = (1, 8, 32)
+
+MOST = 100_000
 
 MAX_SAMPLES = 150_000
 """About 3 MB of quantization.json, which is read back with a bound of 4."""
@@ -43,29 +47,21 @@ class Plan:
         pin: bool = False,
         timeout_s: float = 600.0,
     ) -> None:
-        counts = [("warmup", warmups, 0), ("iters", iterations, 1), ("rounds", rounds, 1)]
-        counts += [
-            ("threads", 1 if threads is None else threads, 1),
-            *(("a batch size", size, 1) for size in batch_sizes),
-        ]
-        for name, value, least in counts:
-            if type(value) is not int or not least <= value <= 100_000:
-                raise InputError(f"{name} is {value!r}: expected a whole number from {least} to 100000; change it")
-        if not batch_sizes or len(set(batch_sizes)) != len(batch_sizes):
-            raise InputError(f"the batch sizes are {list(batch_sizes)}: expected at least one, none twice; change them")
+        self.warmups, self.iterations = whole(warmups, "warmup", 0, MOST), whole(iterations, "iters", 1, MOST)
+        self.rounds, self.batch_sizes = whole(rounds, "rounds", 1, MOST), distinct_sizes(batch_sizes, MOST)
+        asked = None if threads is None else whole(threads, "threads", 1, MOST)
+        self.pin, self.timeout_s = bool(pin), positive(timeout_s, "timeout_s")
         self.configs = variants.choose(list(configs))
         self.asked_backend = backend
         self.backend = torch_eager.choose(backend)
-        self.warmups, self.iterations, self.rounds = warmups, iterations, rounds
-        self.batch_sizes = list(batch_sizes)
         self.default_threads = int(import_torch().get_num_threads())
-        chosen = (self.default_threads, 1) if threads is None else (threads,)
+        chosen = (self.default_threads, 1) if asked is None else (asked,)
         self.threads = list(dict.fromkeys(chosen))
-        self.pin, self.timeout_s = bool(pin), timeout_s
-        cells = len(self.configs) * len(self.threads) * rounds * len(self.batch_sizes)
-        if cells * (warmups + iterations) > MAX_SAMPLES:
+        samples = len(self.configs) * len(self.threads) * self.rounds * len(self.batch_sizes)
+        samples *= self.warmups + self.iterations
+        if samples > MAX_SAMPLES:
             raise InputError(
-                f"this would keep {cells * (warmups + iterations):,} timings: expected at most {MAX_SAMPLES:,}, as all"
+                f"this would keep {samples:,} timings: expected at most {MAX_SAMPLES:,}, as all"
                 " stand in one file; lower iters or rounds"
             )
 
@@ -80,4 +76,5 @@ class Plan:
                         yield number, position, threads, name
 
     def order(self, configs: Sequence[str]) -> list[list[str]]:
-        return [list(configs) if number % 2 else list(reversed(configs)) for number in range(1, self.rounds + 1)]
+        """Who is measured when, round by round; see :func:`fresh_process.alternating`."""
+        return alternating(configs, self.rounds)

@@ -1,6 +1,5 @@
 """The record of a comparison before anything was measured: data, methodology and machine, in words and numbers."""
 
-import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from deep_learning_cases.quantizing.comparison.plan import Plan
 from deep_learning_cases.quantizing.comparison.trial import TRACED_CALLS
 from deep_learning_cases.quantizing.subjects import Subject
 
-__all__ = ["CAVEATS", "SCHEMA", "busy", "started", "utc_now"]
+__all__ = ["CAVEATS", "SCHEMA", "busy", "started"]
 
 SCHEMA = "deep-learning-cases/quantization/1"
 
@@ -36,10 +35,11 @@ CAVEATS = (
 
 
 def started(subject: Subject, plan: Plan, seed: int) -> dict[str, Any]:
+    """The record of ``subject`` compared by ``plan``, with everything that stands before the first version is made."""
     test = subject.dataset.test
     return {
         "schema": SCHEMA,
-        "created_at": utc_now(),
+        "created_at": machine.utc_now(),
         "partial": False,
         "stopped": None,
         "seed": seed,
@@ -120,8 +120,3 @@ def busy(runs: Sequence[Mapping[str, Any]], threads: Sequence[int]) -> list[str]
         " percentiles and several threads tell of that work, not of the versions; measure again on a quiet machine."
     )
     return [caveat]
-
-
-def utc_now() -> str:
-    """This moment in UTC, ISO 8601 with milliseconds."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

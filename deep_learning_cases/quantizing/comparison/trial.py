@@ -9,7 +9,7 @@ import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from deep_learning_cases.measuring import timing, trial
 from deep_learning_cases.quantizing import runners, torch_eager
 from deep_learning_cases.quantizing.variants import VARIANTS
 
-__all__ = ["COMMAND_CODE", "TRACED_CALLS", "main", "measure_series", "run_job"]
+__all__ = ["COMMAND_CODE", "TRACED_CALLS", "Answer", "Job", "main", "measure_series", "run_job"]
 
 COMMAND_CODE = "from deep_learning_cases.quantizing.comparison.trial import main; main()"
 
@@ -33,14 +33,40 @@ def main() -> NoReturn:
     trial.main(run_job)
 
 
-def run_job(job: dict[str, Any], clock: timing.Clock = time.perf_counter_ns) -> dict[str, Any]:
-    """Measure one version in this process.
+class Job(TypedDict):
+    """What a process is asked for."""
 
-    ``job``: ``config``, ``folder``, ``subject``, ``input_shape``, ``backend``, ``threads``, ``warmups``,
-    ``iterations``, ``batch_sizes``, ``seed`` and ``pin``.  The answer holds ``samples_us`` and ``warmups_us`` {batch:
-    microseconds per batch}, ``cold_start_us`` (load and first pass), ``backend_ran``, ``pinned_cpus`` and the memory
-    figures in bytes.
-    """
+    config: str
+    folder: str
+    subject: str
+    input_shape: list[int]
+    backend: str | None
+    threads: int
+    warmups: int
+    iterations: int
+    batch_sizes: list[int]
+    seed: int
+    pin: bool
+
+
+class Answer(TypedDict):
+    """What it tells: timings by batch size in microseconds per batch, the cold start with the first pass, memory."""
+
+    pid: int
+    pinned_cpus: list[int] | None
+    backend_ran: str | None
+    cold_start_us: float
+    samples_us: dict[str, list[float]]
+    warmups_us: dict[str, list[float]]
+    rss_before_bytes: int
+    rss_max_bytes: int
+    tracemalloc_peak_bytes: int
+    peak_rss_bytes: int
+    peak_rss_source: str
+
+
+def run_job(job: Job, clock: timing.Clock = time.perf_counter_ns) -> Answer:
+    """Measure one version in this process."""
     pinned = _pin(job["threads"]) if job["pin"] else None
     _import_runtime(job["config"])
     rng = np.random.default_rng([job["seed"], *map(ord, job["config"])])
@@ -62,12 +88,13 @@ def run_job(job: dict[str, Any], clock: timing.Clock = time.perf_counter_ns) -> 
 
         _, cold_start_us = timing.cold_start(load, _draw(rng, job["batch_sizes"][0], shape), clock)
         (runner,) = opened
-        peak, samples, warmups = resident(), {}, {}
-        for size in job["batch_sizes"]:
-            draw = partial(_draw, rng, size, shape)
-            series = measure_series(runner, draw, job["warmups"], job["iterations"], resident, clock)
-            samples[str(size)], warmups[str(size)] = series[0], series[1]
-            peak = max(peak, series[2])
+        loaded = resident()
+        series = {
+            str(size): measure_series(
+                runner, partial(_draw, rng, size, shape), job["warmups"], job["iterations"], resident, clock
+            )
+            for size in job["batch_sizes"]
+        }
         traced = _traced(runner, [_draw(rng, max(job["batch_sizes"]), shape) for _ in range(TRACED_CALLS)])
         engine = runner.engine()
     high_water, source = machine.peak_rss()
@@ -76,10 +103,10 @@ def run_job(job: dict[str, Any], clock: timing.Clock = time.perf_counter_ns) -> 
         "pinned_cpus": pinned,
         "backend_ran": engine,
         "cold_start_us": cold_start_us,
-        "samples_us": samples,
-        "warmups_us": warmups,
+        "samples_us": {size: samples for size, (samples, _, _) in series.items()},
+        "warmups_us": {size: warmups for size, (_, warmups, _) in series.items()},
         "rss_before_bytes": before[0],
-        "rss_max_bytes": max(peak, before[0]),
+        "rss_max_bytes": max(before[0], loaded, *(largest for _, _, largest in series.values())),
         "tracemalloc_peak_bytes": traced,
         "peak_rss_bytes": high_water,
         "peak_rss_source": source,

@@ -20,6 +20,7 @@ from deep_learning_cases.ground.expectation import (
 )
 from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.measuring import bench_record, timing
+from deep_learning_cases.measuring.fresh_process import alternating
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE, MODELS
 from deep_learning_cases.release.checking.judge import RELINK, finding, judge
@@ -63,7 +64,7 @@ def benchmark_tree(evidence: Evidence, stated: Any) -> dict[str, Any]:
     pair = [BASELINE, CANDIDATE]
     if look(stated, "protocol", "order", 0) == pair[::-1]:
         pair.reverse()
-    order = [pair[:: 1 if number % 2 else -1] for number in range(1, ROUNDS + 1)]
+    order = alternating(pair, ROUNDS)
     summaries = {
         model: {str(size): summary_tree(summary_of(stated, model, size)) for size in BATCH_SIZES} for model in MODELS
     }

@@ -7,8 +7,9 @@ finding with its own JSON pointer.  What cannot be recomputed accepts no value, 
 from collections.abc import Callable
 from typing import Any
 
+from deep_learning_cases.errors import one_line
 from deep_learning_cases.ground import schemas
-from deep_learning_cases.ground.expectation import compare, one_line
+from deep_learning_cases.ground.expectation import compare
 from deep_learning_cases.ground.handed_in import Finding
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.release.evidence import Evidence

@@ -125,7 +125,7 @@ def _check_weights(evidence: Evidence) -> None:
     import numpy as np
     import onnx
 
-    weights = artefacts.read_weights(evidence.folder / artefacts.WEIGHTS)
+    weights = artefacts.parse_weights(evidence.contents[artefacts.WEIGHTS], evidence.folder / artefacts.WEIGHTS)
     graph = onnx.load_model_from_string(evidence.contents[artefacts.FP32]).graph
     in_model = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     for name, values in weights.items():

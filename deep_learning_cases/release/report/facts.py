@@ -39,21 +39,21 @@ class Facts:
     """Everything that the parts of a report need; ``decided`` is None where there is no decision to show."""
 
     evidence: Evidence
-    benchmark: dict[str, Any]
+    benchmark: bench_record.Benchmark
     regression: dict[str, Any]
     decided: dict[str, Any] | None
     findings: list[Finding]
     target: dict[str, Any] | None
 
     @classmethod
-    def read(cls, folder: str | Path) -> "Facts":
-        """Read and check a folder; EvidenceError with the first reason if its records cannot be drawn."""
+    def read(cls, folder: str | Path | Evidence) -> "Facts":
+        """Check a folder or a reading of it; EvidenceError with the first reason if its records cannot be drawn."""
         evidence = Evidence.open(folder)
         # An old report is about to be replaced, so what is wrong with it is of no interest.
-        found = [one for one in check(folder) if one.area != "report"]
+        found = [one for one in check(evidence) if one.area != "report"]
         for one in found:
             if one.area in _DRAWN:
-                raise EvidenceError(f"{folder} cannot be reported: {one}")
+                raise EvidenceError(f"{evidence.folder} cannot be reported: {one}")
         missing = artefacts.RELEASE not in evidence.contents
         if missing:
             found = [one for one in found if not one.area.startswith("release_")]
@@ -86,7 +86,7 @@ class Facts:
         return compare_models(self.benchmark, batch_size)
 
 
-def compare_models(record: dict[str, Any], batch_size: int) -> dict[str, Any]:
+def compare_models(record: bench_record.Benchmark, batch_size: int) -> dict[str, Any]:
     """:func:`stats.compare` of the candidate with the baseline, round by round."""
     rounds = {
         model: [
@@ -97,7 +97,7 @@ def compare_models(record: dict[str, Any], batch_size: int) -> dict[str, Any]:
     return stats.compare(rounds[CANDIDATE], rounds[BASELINE])
 
 
-def rows_of(record: dict[str, Any]) -> list[Row]:
+def rows_of(record: bench_record.Benchmark) -> list[Row]:
     """One row per model and batch size, computed from the merged raw samples."""
     rows = []
     for model in record["models"]:
@@ -108,5 +108,5 @@ def rows_of(record: dict[str, Any]) -> list[Row]:
     return rows
 
 
-def _round(run: dict[str, Any]) -> int:
+def _round(run: bench_record.Run) -> int:
     return int(run["round"])

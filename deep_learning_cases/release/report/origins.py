@@ -3,6 +3,7 @@
 from typing import Any
 
 from deep_learning_cases.ground.expectation import is_number, look
+from deep_learning_cases.measuring.bench_record import Benchmark
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.release.report.facts import Facts
 from deep_learning_cases.release.report.html import definitions, table, table_row, text
@@ -14,8 +15,8 @@ def processes(facts: Facts) -> str:
     """One row for each measuring process, in the order run."""
     rows = []
     for run in facts.benchmark["runs"]:
-        load = run["load_average"]
-        load = load[0] if isinstance(load, list) and load else load
+        before = run["load_average"]
+        load = before[0] if isinstance(before, list) and before else before
         cells = [
             ("Cold start, ms", f"{run['cold_start_us'] / 1000:,.1f}"),
             ("Peak memory, MB", f"{run['peak_rss_bytes'] / 1e6:.1f}"),
@@ -28,7 +29,7 @@ def processes(facts: Facts) -> str:
     return f"<h2>The processes</h2>\n{table(heads, rows, words)}"
 
 
-def machine(record: dict[str, Any], heading: str = "h2") -> str:
+def machine(record: Benchmark, heading: str = "h2") -> str:
     """Where it was measured, as the record tells."""
     place = record["environment"]
     libraries = look(place, "libraries")
@@ -108,6 +109,6 @@ def _joined(values: Any) -> str | None:
     return ", ".join(map(str, values)) if isinstance(values, list) and values else None
 
 
-def _overhead(record: dict[str, Any]) -> str | None:
+def _overhead(record: Benchmark) -> str | None:
     values = [run["loop_overhead_us"] for run in record["runs"] if "loop_overhead_us" in run]
     return f"{max(values):.3f} µs per timing at most, left in" if values else None

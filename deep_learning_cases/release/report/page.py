@@ -9,10 +9,11 @@ from deep_learning_cases import __version__
 from deep_learning_cases.ground import files
 from deep_learning_cases.models import artefacts
 from deep_learning_cases.release.checking.seal import link_tags, seal
+from deep_learning_cases.release.evidence import Evidence
 from deep_learning_cases.release.report import parts
 from deep_learning_cases.release.report.facts import Facts
 
-__all__ = ["build", "page", "show"]
+__all__ = ["build", "page", "show", "write"]
 
 # Only a page of its own follows the system's dark mode: a notebook has its own idea of light and dark.
 _DARK = """
@@ -37,10 +38,15 @@ def build(folder: str | Path) -> Path:
     FileError if the folder is not there or cannot be written; EvidenceError if the benchmark record or the regression
     is missing or too damaged to be drawn.  Smaller damage is listed in the report itself.
     """
-    facts = Facts.read(folder)
-    path = Path(folder) / artefacts.REPORT
-    files.write_bytes(path, seal(page(facts)))
-    return path
+    write(Evidence.open(folder))
+    return Path(folder) / artefacts.REPORT
+
+
+def write(evidence: Evidence) -> bytes:
+    """As :func:`build`, from one reading of a folder alone; returns the bytes that were written into the folder."""
+    content = seal(page(Facts.read(evidence)))
+    files.write_bytes(evidence.folder / artefacts.REPORT, content)
+    return content
 
 
 def page(facts: Facts) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from deep_learning_cases.ground.expectation import is_number, look
 from deep_learning_cases.ground.figures import Picture
 from deep_learning_cases.measuring import stats
+from deep_learning_cases.measuring.bench_record import Benchmark
 from deep_learning_cases.models.artefacts import BASELINE, CANDIDATE
 from deep_learning_cases.release.report import origins, plots
 from deep_learning_cases.release.report.facts import Facts, compare_models, rows_of
@@ -21,6 +22,7 @@ def style() -> str:
 
 
 def title(facts: Facts) -> str:
+    """The headline: what was decided."""
     answer = {"release": "released", "reject": "rejected"}.get(look(facts.decided, "decision"), "not decided yet")
     return f"The smaller model: {answer}"
 
@@ -89,7 +91,7 @@ whole measuring process, Python and runtime included; a smaller file need not ma
 the machine below.</p>"""
 
 
-def _numbers(record: dict[str, Any], regression: dict[str, Any] | None) -> str:
+def _numbers(record: Benchmark, regression: dict[str, Any] | None) -> str:
     lines = []
     for row in rows_of(record):
         facts = record["models"][row.model]
@@ -116,7 +118,7 @@ not independent. Under 1 means that {CANDIDATE} takes less time. Other machines 
 round.</p>"""
 
 
-def _comparison_card(record: dict[str, Any], size: int) -> str:
+def _comparison_card(record: Benchmark, size: int) -> str:
     result = compare_models(record, size)
     interval = result["reason"]
     if is_number(result["low"]):
@@ -228,15 +230,15 @@ def _share(value: Any) -> str:
     return f"{100 * value:.1f}" if is_number(value) else "none"
 
 
-def _peak(record: dict[str, Any], model: str) -> int:
+def _peak(record: Benchmark, model: str) -> int:
     return max(int(run["peak_rss_bytes"]) for run in record["runs"] if run["model"] == model)
 
 
-def _peak_source(record: dict[str, Any]) -> str:
+def _peak_source(record: Benchmark) -> str:
     return ", ".join(sorted({str(run["peak_rss_source"]) for run in record["runs"]}))
 
 
-def _batches(record: dict[str, Any]) -> list[int]:
+def _batches(record: Benchmark) -> list[int]:
     return list(record["protocol"]["batch_sizes"])
 
 

@@ -5,10 +5,11 @@ phone; a page lays several side by side.
 """
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deep_learning_cases.ground.figures import COLOURS, FAINT, INK, Picture, dress, plain_log
 from deep_learning_cases.measuring import bench_record, stats
+from deep_learning_cases.measuring.bench_record import Benchmark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +23,7 @@ MODEL_COLOURS = {"fp32": "blue", "int8": "vermillion"}
 PANEL_INCHES = (4.4, 3.0)
 
 
-def pictures(record: dict[str, Any]) -> list[Picture]:
+def pictures(record: Benchmark) -> list[Picture]:
     """All figures of a benchmark record, in the order of a report."""
     sizes = record["protocol"]["batch_sizes"]
     in_order = [samples_in_order(record, model, size) for size in sizes for model in record["models"]]
@@ -33,7 +34,7 @@ def pictures(record: dict[str, Any]) -> list[Picture]:
     ]
 
 
-def samples_in_order(record: dict[str, Any], model: str, batch_size: int) -> Picture:
+def samples_in_order(record: Benchmark, model: str, batch_size: int) -> Picture:
     """Every timing of one model and batch size in the order taken, coloured by round, with median and p95 of all.
 
     Timings far above p95 stand in a strip of their own with a logarithmic axis, so that neither they nor the others
@@ -105,7 +106,7 @@ def _draw_rounds(axes: "Axes", rounds: list[list[float]], above: float, up_to: f
         start += len(samples)
 
 
-def distribution(record: dict[str, Any], batch_size: int) -> Picture:
+def distribution(record: Benchmark, batch_size: int) -> Picture:
     """The empirical distribution of every model at one batch size: the share of calls that took at most so long."""
     figure, (axes,) = _panel()
     low, cap, high = _range(record, batch_size)
@@ -136,7 +137,7 @@ def distribution(record: dict[str, Any], batch_size: int) -> Picture:
     )  # fmt: skip
 
 
-def size_against_speed(record: dict[str, Any], batch_size: int) -> Picture:
+def size_against_speed(record: Benchmark, batch_size: int) -> Picture:
     """File size against the median with its 95 % interval, one mark per model, and the limit of the gate."""
     figure, (axes,) = _panel()
     sentences, tops, sizes = [], [], []
@@ -187,7 +188,7 @@ def _panel(strip: bool = False) -> "tuple[Figure, list[Axes]]":
     return figure, panels
 
 
-def _legend(record: dict[str, Any], axes: "Axes") -> None:
+def _legend(record: Benchmark, axes: "Axes") -> None:
     from matplotlib.lines import Line2D
 
     handles = []
@@ -197,17 +198,17 @@ def _legend(record: dict[str, Any], axes: "Axes") -> None:
     axes.legend(handles=handles, frameon=False, loc="lower right", labelcolor=INK, fontsize=10)
 
 
-def _model_style(record: dict[str, Any], model: str) -> tuple[str, str]:
+def _model_style(record: Benchmark, model: str) -> tuple[str, str]:
     names = list(record["models"])
     colour = MODEL_COLOURS.get(model, list(COLOURS)[names.index(model) % len(COLOURS)])
     return COLOURS[colour], "-" if names.index(model) % 2 == 0 else "--"
 
 
-def _rounds(record: dict[str, Any], model: str, batch_size: int) -> list[list[float]]:
+def _rounds(record: Benchmark, model: str, batch_size: int) -> list[list[float]]:
     return [run["samples_us"][str(batch_size)] for run in record["runs"] if run["model"] == model]
 
 
-def _range(record: dict[str, Any], batch_size: int) -> tuple[float, float, float]:
+def _range(record: Benchmark, batch_size: int) -> tuple[float, float, float]:
     """Fastest timing, end of a linear axis, slowest timing, of all models: they are compared, so they share an axis."""
     series = [bench_record.merged_samples(record, model, batch_size) for model in record["models"]]
     low, high = min(map(min, series)), max(map(max, series))

@@ -13,7 +13,7 @@ from queue import Empty
 from types import FrameType
 from typing import Any
 
-from behind_wall import frames, work_folder
+from behind_wall import frames, slot
 
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.2
@@ -57,13 +57,13 @@ class Bridge:
             except (frames.Closed, OSError):
                 return
             if request["op"] == "files":
-                staged = work_folder.write_files(self.channel, request["files"])
+                staged = slot.write_files(self.channel, request["files"])
                 self._start()
                 self._put({"type": "staged"})
             elif request["op"] == "execute":
                 self._execute(request)
             elif request["op"] == "changed":
-                self._put({"type": "changed", "files": work_folder.changed_files(staged)})
+                self._put({"type": "changed", "files": slot.changed_files(staged)})
             elif request["op"] == "calls":
                 self._put({"type": "calls"})
                 self._serve_calls(float(request["seconds"]))

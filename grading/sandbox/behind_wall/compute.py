@@ -8,13 +8,13 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from behind_wall import frames, kernel, work_folder
+from behind_wall import frames, kernel, slot
 
 
 def run(channel: socket.socket, request: dict[str, Any]) -> None:
     """Write the staged files, call ``module:function`` with the folder first, send ``{"ok", "value" | "error"}``."""
     listing, _ = frames.receive(channel, max_bytes=16 << 20, max_fds=0)
-    work_folder.write_files(channel, listing["files"])
+    slot.write_files(channel, listing["files"])
     kernel.seed_afresh()
     module, _, name = request["name"].partition(":")
     try:

@@ -20,7 +20,7 @@ import threading
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from behind_wall import calls, frames, work_folder
+from behind_wall import calls, frames, slot
 from behind_wall.messages import LineSession, Stream
 
 # The debugger wants threads and a port of its own; a graded notebook is not debugged.
@@ -151,12 +151,12 @@ class Kernel:
             except (frames.Closed, OSError):
                 return
             if request["op"] == "files":
-                staged = work_folder.write_files(channel, request["files"])
+                staged = slot.write_files(channel, request["files"])
                 self.session.put({"type": "staged"})
             elif request["op"] == "execute":
                 await self._execute(request)
             elif request["op"] == "changed":
-                self.session.put({"type": "changed", "files": work_folder.changed_files(staged)})
+                self.session.put({"type": "changed", "files": slot.changed_files(staged)})
             elif request["op"] == "calls":
                 self.session.put({"type": "calls"})
                 self.session.mute()

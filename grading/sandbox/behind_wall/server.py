@@ -19,7 +19,7 @@ from typing import Any
 CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, CODE)
 
-from behind_wall import emptying, frames, landlock, privileges, processes  # noqa: E402 - found by the line above
+from behind_wall import frames, landlock, privileges, slot  # noqa: E402 - found by the line above
 
 
 def main() -> None:
@@ -84,7 +84,7 @@ class Server:
         self.kernel.warm()
         os.chdir(home)
         # Where server and submissions share a user, this folder is writable for both: it is emptied like the others.
-        emptying.empty_folder(self.config["server_home"], [])
+        slot.empty_folder(self.config["server_home"], [])
         gc.collect()
         gc.freeze()
         gc.enable()
@@ -300,10 +300,10 @@ class Server:
         """Empty the writable folders, as the student's user; False when something is left."""
         # A library that was loaded late may have written here as the server's user; no link is followed in removing it.
         if os.listdir(self.config["server_home"]):
-            emptying.empty_folder(self.config["server_home"], [])
-        if emptying.is_untouched(self.config["work"], self.config["writable"], self.config["kept"]):
+            slot.empty_folder(self.config["server_home"], [])
+        if slot.is_untouched(self.config["work"], self.config["writable"], self.config["kept"]):
             return True
-        return self._as_student(emptying.empty_folders, self.config["writable"], self.config["kept"])
+        return self._as_student(slot.empty_folders, self.config["writable"], self.config["kept"])
 
     def _as_student(self, action: Any, *arguments: Any) -> bool:
         """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
@@ -335,14 +335,14 @@ class Server:
         if (
             self.child is not None
             and self.config["kind"] != "bubblewrap"
-            and emptying.bytes_in(self.config["writable"]) > limits["folder_mb"] * privileges.MEGABYTE
+            and slot.bytes_in(self.config["writable"]) > limits["folder_mb"] * privileges.MEGABYTE
         ):
             frames.send(self.control, {"event": "folder"})
             self._signal(signal.SIGKILL)
             return
         if self.config["control_group"]:
             return
-        if self.child is not None and processes.private_bytes(self._strangers()) > (
+        if self.child is not None and slot.private_bytes(self._strangers()) > (
             (limits["memory_mb"] + limits["shared_mb"]) * privileges.MEGABYTE
         ):
             frames.send(self.control, {"event": "memory"})
@@ -351,7 +351,7 @@ class Server:
     def _strangers(self) -> list[int]:
         """Live processes that belong to a submission."""
         uid = self.config["uid"] if self.config["change_user"] else None
-        return processes.strangers({1, os.getpid(), os.getppid(), *self.spawned}, uid, self.config["pid_namespace"])
+        return slot.strangers({1, os.getpid(), os.getppid(), *self.spawned}, uid, self.config["pid_namespace"])
 
     def _report(self) -> dict[str, Any]:
         """What is in force, seen from a child that has given up what a submission's process gives up."""

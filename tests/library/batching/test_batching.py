@@ -203,7 +203,7 @@ def test_default_candidates_come_from_what_was_measured():
         (lambda: quick(-1.0, 1.0, [Policy(1)]), "rate .* is -1"),
         (lambda: quick(1.0, 1.0, []), "candidates is empty"),
         (lambda: quick(1.0, 1.0, None), "no candidates"),
-        (lambda: quick(1.0, 1.0, [Policy(1)], seeds=1), "1 seeds of 4000 requests"),
+        (lambda: quick(1.0, 1.0, [Policy(1)], seeds=1), "seeds is 1: expected a whole number from 2 to 1000"),
         (lambda: quick(1.0, 1.0, [Policy(2)], Measured({1: [0.1]})), "batch 2 is above 1, the largest measured"),
         (lambda: Measured({}), "no measured samples"),
         (lambda: Measured({1: [0.0]}), "samples of batch 1"),

@@ -82,6 +82,7 @@ def test_littles_law(policy):
     assert result.summary(warm_up=0).mean_time_in_system_s == pytest.approx(float(np.mean(went - came)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_standard_error_covers_as_it_says():
     """M/M/1 at a load of 0.8 over 200 seeds: the z-scores of the mean wait have a standard deviation of about 1.
 
@@ -156,6 +157,7 @@ def test_the_histograms_percentiles_are_as_near_as_stated(values):
             assert found == pytest.approx(true, rel=LogHistogram.RELATIVE_ERROR * 1.0001)
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_streamed_summary_does_not_grow_with_the_run():
     def peak(requests):
         tracemalloc.start()

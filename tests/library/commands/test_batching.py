@@ -134,6 +134,7 @@ def test_none_meets_is_an_answer(capsys, tmp_path, measured):
     assert "none: every queue grows for ever" in out
 
 
+@pytest.mark.slow
 def test_a_file_of_several_models_needs_a_name(tmp_path, capsys):
     path = tmp_path / "benchmark.json"
     runs = [{"model": name, "samples_us": {"1": [900.0, 1000.0], "4": [1500.0]}} for name in ("fp32", "int8")]

@@ -39,6 +39,7 @@ def scripted(monkeypatch):
 QUICK = ("--epochs", "1", "--iters", "4", "--warmup", "1", "--rounds", "2", "--threads", "1")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
 def test_the_command_prints_tables_and_writes_record_and_figures(tmp_path, capsys):
     assert run(*QUICK, "--configs", "static,onnx_int8", "--out", str(tmp_path / "out")) == 0
@@ -59,6 +60,7 @@ def test_the_command_prints_tables_and_writes_record_and_figures(tmp_path, capsy
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
 def test_json_is_the_record_and_nothing_else(tmp_path, capsys):
     assert run(*QUICK, "--configs", "fp32,dynamic", "--batches", "2", "--json", "--out", str(tmp_path)) == 0
@@ -130,6 +132,7 @@ def test_a_backend_that_is_not_built_in_is_named(monkeypatch):
         run("--backend", "onednn")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("scripted")
 def test_cifar_goes_the_same_way_from_a_local_archive(tmp_path, capsys, monkeypatch):
     archive = tiny.write_archive(tmp_path / "cifar-10-python.tar.gz", tiny.contents())

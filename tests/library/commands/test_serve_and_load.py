@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from deep_learning_cases import load
 from deep_learning_cases.commands import load as load_cli
 from deep_learning_cases.commands import serve
 from deep_learning_cases.errors import EvidenceError, FileError, InputError, MeasurementError, MissingDependencyError
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts
-from deep_learning_cases.serving import load, load_report
 from deep_learning_cases.serving import process as service_process
+from deep_learning_cases.serving.load import report
 from deep_learning_cases.serving.predictor import PARTS
 from tests.library.served import Asking, Scripted, ask, png, running
 
@@ -109,8 +110,8 @@ def test_a_load_without_an_answer_follows_the_schema(tmp_path):
 
 
 def test_a_record_that_breaks_the_schema_is_not_written(tmp_path, monkeypatch):
-    whole = load_report.record
-    monkeypatch.setattr(load_report, "record", lambda *arguments: whole(*arguments) | {"created_at": "today"})
+    whole = report.record
+    monkeypatch.setattr(report, "record", lambda *arguments: whole(*arguments) | {"created_at": "today"})
     with running(Scripted(), queue_bound=100) as started, pytest.raises(EvidenceError, match="/created_at"):
         _load(started.url, "--rate", 50, "--seconds", 0.1, "--out", tmp_path / "load.json")
     assert list(tmp_path.iterdir()) == []
@@ -151,6 +152,7 @@ def test_ctrl_c_before_any_request_is_the_usual_line(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_json_is_one_value_and_the_closed_loop_says_what_it_omits(tmp_path, capsys):
     (tmp_path / "image.png").write_bytes(png(3))
     with running(Scripted(), queue_bound=100) as started:

@@ -307,6 +307,7 @@ print(machine.peak_rss()[0])
 """What no measuring process can do without.  Python 3.13 needs 12 MB more for it than 3.11 and 3.12."""
 
 
+@pytest.mark.slow
 def test_a_real_run_keeps_the_protocol_and_the_memory_bound(folder):
     record = bench.run(folder, latency_stats=stats.latency_summary)
     stored = files.read_json(folder / "benchmark.json")
@@ -358,6 +359,7 @@ NEEDED = (
 """All of the library that measuring takes; a module more is a module more to carry to a target machine."""
 
 
+@pytest.mark.slow
 def test_a_few_modules_measure_with_numpy_and_onnx_runtime_alone(folder, tmp_path):
     library = tmp_path / "kit" / "deep_learning_cases"
     library.mkdir(parents=True)
@@ -481,6 +483,7 @@ def _wait_for_child(pid):
     raise AssertionError("no measuring process was started")
 
 
+@pytest.mark.slow
 def test_the_command_measures_and_prints_the_table(folder, capsys):
     assert bench.main([str(folder)]) == 0
     out = capsys.readouterr().out.splitlines()

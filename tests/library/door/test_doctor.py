@@ -110,6 +110,7 @@ def test_an_unknown_machine_is_no_finding():
     assert doctor.lines(facts | {"findings": []})
 
 
+@pytest.mark.slow
 def test_this_machine_is_examined(tmp_path):
     result = json.loads(json.dumps(doctor.examine(tmp_path), allow_nan=False))
     assert result["noise_failure"] is None

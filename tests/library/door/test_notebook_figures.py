@@ -30,7 +30,7 @@ def test_showing_prints_the_words_and_leaves_no_figure_open(capsys):
 
 
 def test_the_words_survive_what_feedback_takes_away():
-    from grading.sanitise import clean_outputs
+    from grading.submission.sanitise import clean_outputs
 
     figure, _ = panels(1, 3)
     bundle = notebook_figures.DescribedFigure(figure, WORDS)._repr_mimebundle_()

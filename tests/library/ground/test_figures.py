@@ -86,6 +86,7 @@ def test_the_distributions_of_a_comparison_can_be_read(ratio):
             assert len(labels) >= 3, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", DECADES)
 def test_the_figures_of_a_latency_record_can_be_read(ratio):
     times_ms = [one / 1e3 for one in spread(ratio)]

@@ -5,8 +5,9 @@ import os
 
 import pytest
 
+from deep_learning_cases import errors
 from deep_learning_cases.errors import EvidenceError, FileError
-from deep_learning_cases.ground import files
+from deep_learning_cases.ground import command_line, files, handed_in
 
 
 @pytest.mark.parametrize(
@@ -114,3 +115,41 @@ def test_a_scratch_folder_speaks_of_room_only_where_there_is_none():
         raise OSError(28, "No space left on device")
     with pytest.raises(ConnectionResetError), files.scratch_folder():
         raise ConnectionResetError(104, "Connection reset by peer")
+
+
+def test_a_link_is_followed_only_where_that_is_meant(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    with files.open_regular(tmp_path / "link") as stream:
+        assert stream.read() == b"content"
+    with pytest.raises(OSError, match="a symbolic link"):
+        files.open_regular(tmp_path / "link", links=False)
+    told = {name: handed_in.read_regular(tmp_path / name, 100)[1] for name in ("file", "link", ".", "absent")}
+    assert told == {
+        "file": "",
+        "link": "is a symbolic link: expected a regular file",
+        ".": "is not a regular file",
+        "absent": "is missing",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("a\n  b\tc"), "a b c"),
+        (ValueError(""), "ValueError"),
+        ("\x1b[31mred\u202e", "?[31mred?"),
+        ("x" * 200, "x" * 157 + "..."),
+    ],
+)
+def test_whatever_a_library_complains_fits_on_one_line(error, line):
+    assert errors.one_line(error) == line
+
+
+def test_a_command_s_answer_and_a_written_file_are_the_same_json(tmp_path, capsys):
+    value = {"é": [1, None], "b": 2.5}
+    files.write_json(tmp_path / "a.json", value)
+    command_line.print_json(value)
+    assert capsys.readouterr().out == (tmp_path / "a.json").read_text()
+    with pytest.raises(ValueError, match="JSON"):
+        command_line.print_json(float("nan"))

@@ -3,12 +3,13 @@
 import ctypes
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from deep_learning_cases.ground import machine
+from deep_learning_cases.ground import expectation, machine, out_folder, schemas
 
 
 def put(root, path, text):
@@ -182,3 +183,30 @@ def test_processor_governor_and_memory_are_read(tmp_path):
     assert record["cpu"]["flags"] == ["avx2", "avx512_vnni"]
     assert record["memory"]["total_bytes"] == 1000 * 1024
     assert record["governors"] == ["performance", "powersave"]
+
+
+FORMS = ["2026-01-31T12:00:00.123Z", "2026-01-31T12:00:00+00:00", "2026-01-31T12:00:00Z"]
+"""As records state it now, and as earlier ones did."""
+
+
+def test_now_is_utc_with_milliseconds_and_a_z():
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", machine.utc_now())
+
+
+@pytest.mark.parametrize("stated", FORMS)
+def test_records_of_every_earlier_form_are_still_read(stated, tmp_path):
+    assert expectation.TIME.accepts(stated)
+    patterns = {
+        path.name: json.loads(found)
+        for path in Path(schemas.__file__).parent.glob("*.json")
+        for found in re.findall(r'"pattern": ("[^"]*T[^"]*Z[^"]*")', path.read_text())
+    }
+    if not stated.endswith("Z"):
+        del patterns["latency-1.json"]  # its writer never used another form
+    assert len(patterns) >= 4
+    assert [name for name, pattern in patterns.items() if not re.search(pattern, stated)] == []
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"created_at": stated}))
+    kept = out_folder.keep(path, b"new")
+    assert kept is not None
+    assert kept.name == "a-2026-01-31T12-00-00Z.json"

@@ -78,6 +78,7 @@ def test_pictures_that_make_no_sense_are_refused(width, image_format):
         images.photo(width, image_format, 1)
 
 
+@pytest.mark.slow
 def test_all_trials_are_made_where_there_is_time():
     engine = Slow(9.0, 1.0)
     row = preprocess(engine, warmups=8, trials=60, seconds=1.0)["results"][2]
@@ -86,6 +87,7 @@ def test_all_trials_are_made_where_there_is_time():
     assert engine.shapes == [((2, 1, 8, 8), np.float32)] * 68
 
 
+@pytest.mark.slow
 def test_a_slow_series_is_cut_and_says_so():
     row = preprocess(Slow(100.0), warmups=8, trials=60, seconds=1.0)["results"][2]
     assert (row["warmups"], row["trials"]) == (2, 8)
@@ -93,6 +95,7 @@ def test_a_slow_series_is_cut_and_says_so():
     assert preprocess(Slow(3000.0), warmups=8, trials=60, seconds=1.0)["results"][2]["trials"] == 3
 
 
+@pytest.mark.slow
 def test_one_slow_first_call_does_not_cut_a_fast_series():
     row = preprocess(Slow(400.0, 1.0), warmups=8, trials=60, seconds=1.0)["results"][2]
     assert (row["warmups"], row["trials"]) == (8, 60)
@@ -264,6 +267,7 @@ def run_command(tmp_path, *options):
     return latency.command(arguments)
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_record_and_its_figures(tmp_path, capsys):
     options = (
         "--batches",
@@ -294,6 +298,7 @@ def test_the_command_writes_a_record_and_its_figures(tmp_path, capsys):
         assert PIL.open(tmp_path / name).text["Description"] == said["alt_texts"][name]
 
 
+@pytest.mark.slow
 def test_a_batch_that_does_not_fit_is_left_out_and_named(tmp_path, monkeypatch, capsys):
     def fits_up_to_eight(sizes, *, limit_bytes, **_):
         rows = {

@@ -77,6 +77,7 @@ def test_endless_complaints_do_not_block():
     assert run("import sys; sys.stderr.write('x' * 1_000_000); print('{}')") == {}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks processes up in /proc")
 @pytest.mark.parametrize(
     "code", ["import time; time.sleep(600)", "import os, time; os.close(1); os.close(2); time.sleep(600)"]
@@ -122,6 +123,7 @@ def test_ctrl_c_while_the_process_starts_leaves_none(monkeypatch):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="sleep is not a command there")
 def test_an_output_held_open_by_a_grandchild_is_not_waited_for():
     code = "import subprocess; print('{}', flush=True); subprocess.Popen(['sleep', '20'])"

@@ -130,7 +130,7 @@ def test_bad_batch_sizes_are_refused(batch_size):
 
 
 def test_a_batch_size_beyond_every_float_is_a_value_error_too():
-    with pytest.raises(InputError, match="too large"):
+    with pytest.raises(InputError, match=r"batch_size is 10{56}.*: expected a whole number from 1 to"):
         stats.latency_summary([1.0], 10**400)
 
 
@@ -174,6 +174,35 @@ def test_interval_is_the_tightest_with_equal_tails(n, percent, confidence):
     assert below.sf(high - 1) <= tail + 1e-9 < below.sf(high - 2) + 2e-9
     assert interval.coverage == pytest.approx(below.cdf(high - 1) - below.cdf(low - 1), abs=1e-9)
     assert interval.coverage >= confidence - 1e-9
+
+
+def summed_from_zero(n, p, tail):
+    """The rank by adding the binomial's probabilities one by one, each from its factorials."""
+    total, reached = 0.0, 0.0
+    for k in range(n + 1):
+        choices = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+        total += math.exp(choices + k * math.log(p) + (n - k) * math.log1p(-p))
+        if total > tail:
+            return k, reached
+        reached = total
+    return n, reached
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40, 299, 300, 368, 1000, 3000])
+def test_ranks_from_the_mode_are_those_summed_from_zero(n):
+    for p in (1e-4, 0.01, 0.05, 0.3, 0.5, 0.7, 0.95, 0.99, 0.999):
+        for tail in (0.2, 0.025, 0.005, 1e-8):
+            rank, reached = distributions.tail_rank(n, p, tail)
+            slow_rank, slow_reached = summed_from_zero(n, p, tail)
+            assert (rank, reached) == (slow_rank, pytest.approx(slow_reached, rel=1e-9))
+
+
+def test_ranks_of_a_million_samples_are_scipys_and_cost_no_million_steps():
+    for p in (0.5, 0.95, 0.99):
+        rank, reached = distributions.tail_rank(10**6, p, 0.025)
+        binomial = scipy.stats.binom(10**6, p)
+        assert binomial.cdf(rank - 1) <= 0.025 < binomial.cdf(rank)
+        assert reached == pytest.approx(binomial.cdf(rank - 1), rel=1e-7)
 
 
 @pytest.mark.parametrize("p", [0, 1])

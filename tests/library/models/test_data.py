@@ -63,6 +63,7 @@ def test_normalise_maps_0_to_16_onto_0_to_1_in_float32():
     assert result.ravel().tolist() == [0.0, 0.25, 1.0]
 
 
+@pytest.mark.slow
 def test_the_archive_has_the_same_bytes_in_another_process(digits):
     code = "from deep_learning_cases import data, files; print(files.sha256_bytes(data.data_bytes(data.load_digits())))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

@@ -37,6 +37,14 @@ def test_all_engines_give_the_same_logits(random_models, random_images, n):
 
 
 @pytest.mark.usefixtures("torch_threads")
+@pytest.mark.usefixtures("torch_threads")
+@pytest.mark.parametrize("name", engines.ENGINES)
+def test_every_engine_refuses_a_batch_of_none_in_the_same_words(random_models, name):
+    engine = engines.open_engine(random_models / FILES[name], name)
+    with pytest.raises(InputError, match=r"the batch holds no image \(shape \(0, 1, 8, 8\)\): expected at least one"):
+        engine.run(np.zeros((0, 1, 8, 8), np.float32))
+
+
 @pytest.mark.parametrize("name", engines.ENGINES)
 def test_an_engine_describes_itself_in_json(random_models, name):
     description = engines.open_engine(random_models / FILES[name], name, threads=1).describe()

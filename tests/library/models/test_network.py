@@ -22,10 +22,11 @@ def digits():
 
 def test_the_network_has_the_documented_size_and_shapes():
     model = network.make()
-    assert sum(parameter.numel() for parameter in model.parameters()) == network.PARAMETERS == 18_154
+    assert sum(parameter.numel() for parameter in model.parameters()) == 18_154
     assert {name: array.shape for name, array in network.weights(model).items()} == conv.WEIGHT_SHAPES
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_in_another_process(digits):
     code = (
         "from deep_learning_cases import artefacts, data, files, network;"
@@ -133,6 +134,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [False, True], ids=["no place set", "the caller's own place"])
 def test_the_compiler_leaves_nothing_among_temporary_files_even_when_stopped(own, tmp_path):
     temporary, kept = tmp_path / "temporary", tmp_path / "kept"

@@ -20,6 +20,7 @@ from deep_learning_cases.errors import (
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.models import artefacts, cifar_network, onnx_export
 from deep_learning_cases.quantizing import runners, subjects, variants
+from deep_learning_cases.quantizing.comparison import check as comparison_check
 from deep_learning_cases.quantizing.comparison import claims as comparison_claims
 from deep_learning_cases.quantizing.comparison import predictions, summary
 from deep_learning_cases.quantizing.comparison import record as comparison_record
@@ -289,6 +290,7 @@ def test_a_clock_that_runs_backwards_voids_the_series():
         )
 
 
+@pytest.mark.slow
 def test_real_processes_answer_with_raw_samples_and_the_backend_that_ran(subject, tmp_path):
     plan = comparison.Plan(configs=["static", "onnx_fp32"], warmups=1, iterations=3, rounds=1, threads=1, pin=True)
     record = comparison.compare(subject, tmp_path, plan, progress=False)
@@ -307,6 +309,7 @@ def test_real_processes_answer_with_raw_samples_and_the_backend_that_ran(subject
     assert without["peak_rss_bytes"] < with_torch["peak_rss_bytes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -323,6 +326,15 @@ def test_an_answer_that_is_not_what_was_asked_for_is_an_error(subject, tmp_path,
         comparison.compare(subject, tmp_path, plan, progress=False, launch=lambda job, _: answer(job) | change)
 
 
+def test_a_count_with_a_decimal_point_is_read_as_json_means_it(measured):
+    record = json.loads(json.dumps(measured[0]))
+    plain = list(comparison_check._runs(record))
+    record["methodology"]["rounds"] = 3.0
+    assert schemas.violations(record, "quantization") == []
+    assert list(comparison_check._runs(record)) == plain
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), MeasurementError("the process hung: expected an answer")])
 def test_what_was_measured_before_a_stop_is_kept_and_marked(subject, tmp_path, failure):
     done = []
@@ -345,6 +357,7 @@ def test_what_was_measured_before_a_stop_is_kept_and_marked(subject, tmp_path, f
     assert not list(tmp_path.glob(".*.part"))
 
 
+@pytest.mark.slow
 def test_a_stop_before_any_round_leaves_sizes_and_predictions(subject, tmp_path):
     def launch(*_):
         raise KeyboardInterrupt
@@ -478,6 +491,7 @@ def test_the_general_exporter_agrees_with_the_digits_own(random_weights, random_
     assert np.array_equal(*found)
 
 
+@pytest.mark.slow
 def test_the_cifar_network_survives_every_technique_and_the_exporter(tmp_path):
     rng = np.random.default_rng(2)
     images, labels = rng.integers(0, 256, (40, 3, 32, 32), dtype=np.uint8), np.arange(40, dtype=np.uint8) % 10

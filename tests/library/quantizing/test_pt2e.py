@@ -6,15 +6,20 @@ import tempfile
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torchao", reason="needs the extra pt2e: pip install 'deep_learning_cases[pt2e]'")
 
 from deep_learning_cases import comparison
 from deep_learning_cases.ground import files, schemas
 from deep_learning_cases.quantizing import pt2e, subjects, variants
 
 
+@pytest.fixture(autouse=True)
+def _what_it_needs():
+    """Asked where it is needed: the answer loads the compiler, and each process of a run reads every file of tests."""
+    if reason := variants.missing("pt2e"):
+        pytest.skip(reason)
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(variants.missing("pt2e") is not None, reason=str(variants.missing("pt2e")))
 def test_pt2e_from_training_to_the_record(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -43,7 +48,6 @@ def test_pt2e_from_training_to_the_record(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(variants.missing("pt2e") is not None, reason=str(variants.missing("pt2e")))
 def test_the_saved_program_takes_any_batch_size(tmp_path):
     subject = subjects.load("digits", epochs=1)
     model = subject.train(1729, progress=False)

@@ -242,18 +242,21 @@ def test_a_huge_file_is_refused_unread(built, file):
 def test_external_data_is_refused_before_a_runtime_opens_it(built, monkeypatch):
     model = onnx.load(built / artefacts.INT8)
     onnx.save(model, built / artefacts.INT8, save_as_external_data=True, location="more.bin", size_threshold=0)
-    opened = []
-    monkeypatch.setattr(engines, "open_engine", lambda path, **_: opened.append(path.name) or _Fixed())
+    engine = _Fixed()
+    monkeypatch.setattr(engines, "OnnxRuntimeEngine", lambda: engine)
     with pytest.raises(ModelError, match="in another file"):
         regression.recompute(built)
-    assert opened == [artefacts.FP32]
+    assert engine.opened == [artefacts.FP32]
 
 
 class _Fixed:
     """An engine with one answer."""
 
     def __init__(self, value=0.0, then=lambda: None):
-        self._value, self._then = value, then
+        self._value, self._then, self.opened = value, then, []
+
+    def load_bytes(self, _content, name):
+        self.opened.append(name.name)
 
     def run(self, batch):
         self._then()
@@ -264,7 +267,7 @@ class _Fixed:
 
 
 def test_logits_that_are_not_finite_are_refused(built, monkeypatch):
-    monkeypatch.setattr(engines, "open_engine", lambda _: _Fixed(np.nan))
+    monkeypatch.setattr(engines, "OnnxRuntimeEngine", lambda: _Fixed(np.nan))
     with pytest.raises(ModelError, match=r"finite: False: expected finite numbers of shape \(500, 10\)"):
         regression.recompute(built)
 
@@ -272,6 +275,6 @@ def test_logits_that_are_not_finite_are_refused(built, monkeypatch):
 def test_a_file_that_changes_meanwhile_voids_the_comparison(built, monkeypatch):
     path = built / artefacts.DATA
     change = lambda: path.write_bytes(path.read_bytes() + b"!")  # noqa: E731
-    monkeypatch.setattr(engines, "open_engine", lambda _: _Fixed(0.0, change))
+    monkeypatch.setattr(engines, "OnnxRuntimeEngine", lambda: _Fixed(0.0, change))
     with pytest.raises(MeasurementError, match=r"data.npz changed while it was read"):
         regression.recompute(built)

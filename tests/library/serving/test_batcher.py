@@ -1,5 +1,6 @@
 """When a batch starts: the rule in scripted time, and the thread that follows it."""
 
+import io
 import threading
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.serving.batcher import Batcher, delay_s
+from deep_learning_cases.serving.reasons import reason
 from tests.library.served import Scripted, until
 
 IMAGE = np.zeros((1, 8, 8), np.float32)
@@ -177,3 +179,18 @@ def test_no_thread_is_left():
     assert threading.active_count() == before + 1
     run.finish()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("out of\n memory"), "out of memory"),
+        (ValueError(f"cannot read {object()!r} here"), "cannot read (a object) here"),
+        (ValueError(repr(io.BytesIO())), "(a _io.BytesIO)"),
+        (OSError("fault at 0x7fd5bf3d9650"), "fault at (an address)"),
+        (RuntimeError(), "RuntimeError"),
+        (RuntimeError("x" * 1000), "x" * 200),
+    ],
+)
+def test_what_an_exception_says_is_one_line_without_addresses(error, told):
+    assert reason(error) == told

@@ -1,0 +1,18 @@
+"""What an exception says, fit to be shown to a stranger: one line, not long, without addresses of this process."""
+
+import re
+
+__all__ = ["reason"]
+
+_OBJECT = re.compile(r"<([\w.]+)[^<>]* at 0x[0-9a-fA-F]+>")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+
+
+def reason(error: BaseException, most: int = 200) -> str:
+    """The message of ``error`` in at most ``most`` characters, or the name of its class where it says nothing."""
+    try:
+        text = str(error)
+    except Exception:  # an exception whose own text fails
+        text = ""
+    text = _ADDRESS.sub("(an address)", _OBJECT.sub(r"(a \1)", " ".join(text.split())))
+    return text[:most] or type(error).__name__

@@ -1,0 +1,1 @@
+"""One folder an exercise whose function is asked hidden questions: the questions, the judge and the known mistakes."""

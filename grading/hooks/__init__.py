@@ -1,0 +1,1 @@
+"""What nbgrader and formgrader call in place of their own: converters, preprocessors, pages, configuration."""
