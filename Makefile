@@ -26,7 +26,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
-	  other=$$(for minor in 13 12 11; do command -v python3.$$minor && break; done); \
+	  other=$$(for minor in 13 12 11; do it=$$(command -v python3.$$minor) && $$it -c '' 2>/dev/null && echo $$it && break; done); \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo no Python here): expected Python 3.11, 3.12 or 3.13; call make PYTHON=$${other:-/path/to/one}"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch,lab,service,grading]'

@@ -41,6 +41,15 @@ def test_a_python_out_of_range_is_refused_first_and_in_one_line(tmp_path, versio
     assert f"is Python {version}: expected Python 3.11, 3.12 or 3.13; call make PYTHON=/" in done.stdout
 
 
+def test_one_that_is_here_and_runs_is_named_and_a_shim_that_leads_nowhere_is_not(tmp_path, monkeypatch):
+    (tmp_path / "python3.13").write_text("#!/bin/sh\nexit 127\n")
+    (tmp_path / "python3.12").write_text("#!/bin/sh\n")
+    for name in ("python3.13", "python3.12"):
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert f"call make PYTHON={tmp_path / 'python3.12'}\n" in make(tmp_path, python(tmp_path, "3.14.0")).stdout
+
+
 def test_no_python_at_all_is_said_as_well(tmp_path):
     assert "is no Python here: expected Python 3.11" in make(tmp_path, "/no/such/python").stdout
 

@@ -97,6 +97,7 @@ print(rfc3987_syntax.is_valid_syntax("iri", "https://example.org/a"), rfc3987_sy
 """
 
 
+@pytest.mark.slow
 def test_whoever_imports_jsonschema_after_us_gets_all_of_it():
     pytest.importorskip(FORMAT_CHECKER)
     ours = (
