@@ -7,6 +7,7 @@ permissions follow nbgrader.
 
 import contextlib
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from deep_learning_cases.errors import DeepLearningCasesError, InputError
 from grading.class_run.chosen_names import chosen, step_folders
 from grading.class_run.record import RECORD, Recorder
 from grading.class_run.whole_class import Options, grade_class
+from grading.hooks.display_filters import BoundedHTML
 from grading.hooks.feedback_page import ReadableFeedback, display_config
 from grading.hooks.preprocessors import HideTests, MakeInert, PutExecuted
 
@@ -176,3 +178,6 @@ def install() -> None:
         module.Autograde = SafeAutograde
     for module in (nbgrader.apps.api, nbgrader.apps.generatefeedbackapp, nbgrader.converters):
         module.GenerateFeedback = SafeGenerateFeedback
+    formgrader = sys.modules.get("nbgrader.server_extensions.formgrader.formgrader")
+    if formgrader is not None:  # in a server, where it asks for this configuration before it makes its exporter
+        vars(formgrader)["HTMLExporter"] = BoundedHTML

@@ -5,17 +5,15 @@ page, and a policy in the page forbids the rest.  Language named, darker links a
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from jinja2 import BaseLoader, DictLoader, pass_context
-from nbconvert.exporters import HTMLExporter
+from jinja2 import BaseLoader, DictLoader
 from traitlets import default
 from traitlets.config import Config
 
-from grading.submission.sanitise import markdown_to_html
+from grading.hooks.display_filters import FILTERS, BoundedHTML
 
-__all__ = ["ReadableFeedback", "display_config", "markdown_filter", "readable"]
+__all__ = ["ReadableFeedback", "display_config", "readable"]
 
 _POLICY = """<meta charset="utf-8" />
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:" />
@@ -48,7 +46,7 @@ _CONTENTS_LINE = re.compile(r'<li><a href="#([\w-]+)">(Test cell|Written respons
 """A line of the list at the top: the template gives all cells of a kind one name."""
 
 
-class ReadableFeedback(HTMLExporter):
+class ReadableFeedback(BoundedHTML):
     """The exporter of the configuration, with :func:`readable` on what it gives."""
 
     @default("extra_loaders")
@@ -63,10 +61,10 @@ class ReadableFeedback(HTMLExporter):
 
 
 def display_config() -> Any:
-    """How feedback and formgrader render: Markdown cleaned after rendering, no SVG, script or widget."""
+    """How feedback and formgrader render: bounded, Markdown cleaned after rendering, no SVG, script or widget."""
     config = Config()
     config.HTMLExporter.sanitize_html = True
-    config.HTMLExporter.filters = {"markdown2html": markdown_filter}
+    config.HTMLExporter.filters = FILTERS
     return config
 
 
@@ -83,9 +81,3 @@ def readable(page: str) -> str:
     head = re.sub(r"@font-face\s*\{[^}]*\}", "", head) + _STYLE
     contents, end, cells = body.partition('<div class="panel-body">')
     return head + _CONTENTS_LINE.sub(r'<li><a href="#\1">\2 <code>\1</code></a>', contents) + end + cells
-
-
-@pass_context
-def markdown_filter(context: Mapping[str, Any], source: str) -> str:
-    """Jinja's filter for a cell's Markdown, with the cell's pasted pictures."""
-    return markdown_to_html(source, (context.get("cell") or {}).get("attachments"))

@@ -28,6 +28,7 @@ class Flag:
         return cast(FlagRecord, asdict(self))
 
 
+# Every expression takes time that grows with the text alone: none begins again within a word that another took.
 _LOOKS_AROUND = {
     "reads-frames": (
         r"_getframe|\bf_back\b|\bf_globals\b|inspect\.(stack|currentframe)",
@@ -44,7 +45,7 @@ _LOOKS_AROUND = {
         r"(?s)\A(?=.*latency_summary)(?=.*(getsource|__code__|spec_from_file_location|\bexec\())",
         "takes the library's own function apart or loads it a second time",
     ),
-    "patches-comparisons": (r"(assert_\w+|isclose|allclose)\s*=[^=]", "replaces functions that compare numbers"),
+    "patches-comparisons": (r"\b(assert_\w++|isclose|allclose)\s*+=[^=]", "replaces functions that compare numbers"),
 }
 
 

@@ -1,6 +1,7 @@
 """From a kernel's messages to notebook outputs: nbclient's own code, behind a check of everything that comes in."""
 
 import logging
+from collections import Counter
 from typing import Any
 
 from grading.quick_imports import leave_out_format_checker
@@ -10,6 +11,8 @@ __all__ = ["Outputs"]
 _OUTPUT_TYPES = {"stream", "display_data", "execute_result", "update_display_data", "error", "clear_output"}
 _MAX_OUTPUTS_PER_CELL = 2000
 _MAX_DEPTH = 20
+_MAX_UPDATES = 100_000
+"""Outputs of a run that messages may change afterwards: one message changes all outputs of its name."""
 
 
 class Outputs:
@@ -35,6 +38,8 @@ class Outputs:
         self._left = [cell_bytes] * count
         self._total = 8 * cell_bytes
         self.cut = [False] * count
+        self._named: Counter[str] = Counter()
+        self._updates_left = _MAX_UPDATES
 
     def begin(self) -> None:
         """A new cell starts: a clear_output(wait=True) of the one before no longer holds."""
@@ -48,7 +53,7 @@ class Outputs:
         if kind == "cut":
             self._cut(index)
             return
-        if kind not in _OUTPUT_TYPES:
+        if kind not in _OUTPUT_TYPES or (kind == "update_display_data" and self._updates_left < 0):
             return
         content = _content(str(kind), value.get("content"))
         if content is None:
@@ -66,6 +71,13 @@ class Outputs:
                 return
             self._left[index] -= size
             self._total -= size
+        name = content.get("transient", {}).get("display_id", "")
+        self._named[name] += 1 if name and kind != "update_display_data" else 0
+        if kind == "update_display_data":
+            self._updates_left -= self._named[name]
+            if self._updates_left < 0:
+                self._cut(index)
+                return
         message = {"msg_type": kind, "header": {"msg_type": kind}, "parent_header": {}, "content": self._nodes(content)}
         import nbformat
 

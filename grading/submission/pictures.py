@@ -14,6 +14,8 @@ MAX_IMAGE_BYTES = 4 * 1024 * 1024
 MAX_CELL_BYTES = 8 * 1024 * 1024
 MAX_PICTURES = 20
 MAX_NAME = 200
+MAX_PIXELS = 40_000_000
+"""What a browser has to unpack, however small the file is; a page at 300 dots per inch has 9 million."""
 
 _SIGNATURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 KINDS = tuple(_SIGNATURES)
@@ -23,7 +25,10 @@ _ATTRIBUTE = re.compile(r"""\b(src|alt)\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re
 
 
 def still_picture(kind: str, value: Any) -> str | None:
-    """A PNG or JPEG as base64 in one line; None where ``value`` is anything else, by its first bytes, or too large."""
+    """A PNG or JPEG as base64 in one line; None where ``value`` is anything else, by its first bytes, or too large.
+
+    Nothing is unpacked here: of the content only the size in its head is read.
+    """
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         value = "".join(value)
     if kind not in _SIGNATURES or not isinstance(value, str) or len(value) > 2 * MAX_IMAGE_BYTES:
@@ -34,7 +39,21 @@ def still_picture(kind: str, value: Any) -> str | None:
         return None
     if not content.startswith(_SIGNATURES[kind]) or len(content) > MAX_IMAGE_BYTES:
         return None
+    if _pixels(kind, content) > MAX_PIXELS:
+        return None
     return base64.b64encode(content).decode()
+
+
+def _pixels(kind: str, content: bytes) -> int:
+    """Width times height as the head says; 0 where there is none, which no browser shows either."""
+    if kind == "image/png":
+        return int.from_bytes(content[16:20]) * int.from_bytes(content[20:24]) if content[12:16] == b"IHDR" else 0
+    at = 2
+    while at + 9 <= len(content) and content[at] == 0xFF:
+        if 0xC0 <= content[at + 1] <= 0xCF and content[at + 1] not in (0xC4, 0xC8, 0xCC):
+            return int.from_bytes(content[at + 5 : at + 7]) * int.from_bytes(content[at + 7 : at + 9])
+        at += 2 + max(int.from_bytes(content[at + 2 : at + 4]), 2)
+    return 0
 
 
 def clean_attachments(attachments: Any) -> dict[str, dict[str, str]]:

@@ -8,11 +8,11 @@ A cell that was duplicated, deleted, renamed, re-typed or re-pointed changes not
 
 import copy
 import json
+import re
 from typing import Any, TypedDict
 
 from deep_learning_cases.errors import EvidenceError
 from grading.course.skeleton import Cell, Notebook, role_of
-from grading.quick_imports import leave_out_format_checker
 from grading.submission.pictures import clean_attachments
 
 __all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "Note", "parse_notebook", "rebuild"]
@@ -20,6 +20,11 @@ __all__ = ["MAX_NOTEBOOK_BYTES", "NotANotebookError", "Note", "parse_notebook", 
 MAX_NOTEBOOK_BYTES = 24 * 1024 * 1024
 MAX_CELLS = 1000
 MAX_SOURCE_BYTES = 1024 * 1024
+MAX_TEXT_BYTES = 4 * 1024 * 1024
+"""Of all cells together, outputs and pictures not counted: every later reader takes time that grows with it."""
+MAX_JSON_VALUES = 1_000_000
+"""A list of two bytes takes sixty in memory; with a hundred bytes a value these come to a tenth of a gigabyte."""
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _TYPES = ("code", "markdown", "raw")
 
 
@@ -42,20 +47,26 @@ def parse_notebook(content: bytes, name: str) -> Notebook:
     """
     if len(content) > MAX_NOTEBOOK_BYTES:
         raise _not_one(name, f"it has {len(content)} bytes, more than {MAX_NOTEBOOK_BYTES}")
+    if _values(content) > MAX_JSON_VALUES:
+        raise _not_one(name, f"it holds more than {MAX_JSON_VALUES} values; clear its outputs")
     try:
         notebook = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise _not_one(name, "it is not JSON") from error
     if not isinstance(notebook, dict):
         raise _not_one(name, "it holds no cells")
+    cells: Any = notebook.get("cells")
     if isinstance(notebook.get("worksheets"), list) and "cells" not in notebook:
-        notebook = _upgraded(notebook, name)
-    cells = notebook.get("cells")
+        cells = _upgraded(notebook["worksheets"])
     if not isinstance(cells, list):
         raise _not_one(name, "it holds no cells")
     if len(cells) > MAX_CELLS:
         raise _not_one(name, f"it has {len(cells)} cells, more than {MAX_CELLS}")
-    return {"cells": [_plain(cell, name) for cell in cells]}
+    plain = [_plain(cell, name) for cell in cells]
+    text = sum(len(cell["source"]) for cell in plain)
+    if text > MAX_TEXT_BYTES:
+        raise _not_one(name, f"its cells have {text} characters together, more than {MAX_TEXT_BYTES}")
+    return {"cells": plain}
 
 
 def rebuild(skeleton: Notebook, submitted: Notebook) -> tuple[Notebook, list[Note]]:
@@ -225,16 +236,39 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _upgraded(notebook: Notebook, name: str) -> Notebook:
-    """Notebooks of Jupyter's third format still turn up; nbformat, which is slow to import, knows how to read them."""
-    leave_out_format_checker()
-    try:
-        import nbformat
+def _values(content: bytes) -> int:
+    """How many values a JSON text holds at most, told by its signs, before it is parsed."""
+    signs = (b"[", b"{", b",")
+    count = sum(map(content.count, signs))
+    if count <= MAX_JSON_VALUES:
+        return count
+    strings = content.count(b'"') // 2
+    if strings > MAX_JSON_VALUES:
+        return strings
+    bare = _STRING.sub(b"", content)
+    return sum(map(bare.count, signs))
 
-        upgraded: Notebook = json.loads(nbformat.writes(nbformat.convert(nbformat.from_dict(notebook), 4)))
-    except Exception as error:
-        raise _not_one(name, "it is of an old format and cannot be converted") from error
-    return upgraded
+
+def _upgraded(worksheets: list[Any]) -> list[Any] | None:
+    """The cells of Jupyter's third format, which still turn up, as the fourth has them; None where there are none."""
+    pages = [page.get("cells") if isinstance(page, dict) else None for page in worksheets]
+    if not all(isinstance(page, list) for page in pages):
+        return None
+    return [_upgraded_cell(cell) if isinstance(cell, dict) else cell for page in pages for cell in page or []]
+
+
+def _upgraded_cell(cell: Cell) -> Cell:
+    kind, level = cell.get("cell_type"), cell.get("level")
+    if kind == "code":
+        return cell | {"source": cell.get("input", "")}
+    if kind == "heading":
+        title = cell.get("source", "")
+        signs = "#" * (level if isinstance(level, int) and 1 <= level <= 6 else 1)
+        return cell | {
+            "cell_type": "markdown",
+            "source": [f"{signs} ", *(title if isinstance(title, list) else [title])],
+        }
+    return cell | {"cell_type": "markdown" if kind == "html" else kind}
 
 
 def _is_solution(cell: Cell) -> bool:

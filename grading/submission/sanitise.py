@@ -7,46 +7,22 @@ stored notebook and cleaned again after rendering.
 
 import html
 import re
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
 
+from grading.submission.coloured_code import coloured_code, plain_code
+from grading.submission.markup import clean_html
 from grading.submission.pictures import KINDS, as_markdown, clean_attachments, replace_pasted, still_picture
 
-__all__ = ["clean_html", "clean_outputs", "inert_markdown", "is_active_file", "markdown_to_html"]
+__all__ = ["as_written", "clean_html", "clean_outputs", "inert_markdown", "is_active_file", "markdown_to_html"]
 
 MAX_TEXT = 200_000
-# Renderers and parsers take time that grows with the square of what is deep or ambiguous.
+# Renderers take time that grows with the square of what is ambiguous.
 MAX_MARKDOWN = 20_000
-MAX_DEPTH = 100
+# A definition can be long and be used a thousand times.
+MAX_RENDERED = 20 * MAX_MARKDOWN
 
-_TAGS = frozenset(
-    [
-        *("a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "details", "div"),
-        *("dl", "dt", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "ol", "p"),
-        *("pre", "q", "s", "samp", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td"),
-        *("tfoot", "th", "thead", "tr", "tt", "u", "ul", "var"),
-    ]
-)
-_ATTRIBUTES = {
-    "*": ["title", "align"],
-    "a": ["href"],
-    "img": ["src", "alt", "width", "height"],
-    "td": ["colspan", "rowspan"],
-    "th": ["colspan", "rowspan", "scope"],
-    "ol": ["start"],
-    "span": ["class"],
-    "div": ["class"],
-    "pre": ["class"],
-    "code": ["class"],
-}
-_CLOSES_ITSELF = frozenset(
-    [
-        *("br", "hr", "img", "wbr", "col", "input", "meta", "link", "p", "li", "dt", "dd", "option"),
-        *("tr", "td", "th", "thead", "tbody", "tfoot"),
-    ]
-)
 # MathJax commands that reach outside their formula: links, styles, classes, ids, further packages.
 _MATHJAX = re.compile(r"\\(?=(?:href|style|class|cssId|require|data|mmlToken|unicode|bbox|Tip|texttip|mathtip)\b)")
 _ACTIVE = re.compile(r"html|xml|svg|javascript|ecmascript|css|flash|mathml|xslt|wasm")
@@ -75,25 +51,6 @@ def clean_outputs(outputs: Iterable[Any]) -> list[dict[str, Any]]:
     return [output for output in cleaned if output is not None]
 
 
-def clean_html(text: str) -> str:
-    """HTML reduced to tags and attributes that cannot act; links only to http(s), mail and places in the page."""
-    import bleach
-
-    if _is_deep(text):
-        return "(HTML that is nested too deeply is not shown)"
-    # A style or script element's text would otherwise stay behind as words.
-    text = re.sub(r"(?is)<(script|style)\b.*?(</\1\s*>|\Z)", "", text)
-    cleaner = bleach.Cleaner(
-        tags=_TAGS,
-        attributes=_allowed,
-        protocols=["http", "https", "mailto", "data"],
-        strip=True,
-        strip_comments=True,
-    )
-    # What is left of a picture from elsewhere is a broken picture.
-    return re.sub(r"<img(?![^>]*\bsrc=)[^>]*>", "", str(cleaner.clean(text)))
-
-
 def inert_markdown(source: str) -> str:
     """Markdown in which no HTML tag can begin and no MathJax command acts outside its formula.
 
@@ -115,12 +72,18 @@ def markdown_to_html(source: str, attachments: Any = None) -> str:
     from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
     if len(source) > MAX_MARKDOWN:
-        return f"<pre>{html.escape(source)}</pre>"
-    pictures = clean_attachments(attachments)
+        return as_written(source)
+    kept = clean_attachments(attachments)
+    pictures = dict(kept)
     shown: set[str] = set()
 
     class Renderer(IPythonRenderer):
         """nbconvert gives up a whole page for an attachment that it does not find, and embeds one of any kind."""
+
+        def block_code(self, code: str, info: str | None = None) -> str:
+            """nbconvert asks Pygments for whichever of its languages the student names."""
+            language = (info or "").split()[:1]
+            return coloured_code(code) if language in (["python"], ["python3"], ["py"]) else plain_code(code)
 
         def block_html(self, html: str) -> str:
             return str(super().block_html(replace_pasted(html, self.image)))
@@ -139,7 +102,15 @@ def markdown_to_html(source: str, attachments: Any = None) -> str:
             where = "shown above" if name in shown else "see the file that was handed in"
             return f"(picture {label or html.escape(name)}: {where})"
 
-    return clean_html(MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(source))
+    rendered = str(MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(source))
+    if len(rendered) > MAX_RENDERED + sum(len(picture) for name in shown for picture in kept[name].values()):
+        return as_written(source)
+    return clean_html(rendered)
+
+
+def as_written(source: str) -> str:
+    """Markdown as it was typed, where rendering it would take too long."""
+    return f"<pre>{html.escape(source)}</pre>"
 
 
 def is_active_file(name: str) -> bool:
@@ -150,36 +121,6 @@ def is_active_file(name: str) -> bool:
     suffix = lowered[lowered.rfind(".") :] if "." in lowered else ""
     kind = mimetypes.guess_type(lowered, strict=False)[0] or ""
     return suffix in _ACTIVE_SUFFIXES or bool(_ACTIVE.search(kind))
-
-
-def _is_deep(text: str) -> bool:
-    """Whether more than MAX_DEPTH elements are open at once; those that HTML closes by itself do not count."""
-    opened: Counter[str] = Counter()
-    depth = 0
-    for slash, tag in re.findall(r"<(/?)([a-zA-Z][^\s/>]*)", text):
-        name = tag.lower()
-        if name in _CLOSES_ITSELF:
-            continue
-        if not slash:
-            opened[name] += 1
-            depth += 1
-        elif opened[name]:
-            opened[name] -= 1
-            depth -= 1
-        if depth > MAX_DEPTH:
-            return True
-    return False
-
-
-def _allowed(tag: str, name: str, value: str) -> bool:
-    if name not in _ATTRIBUTES["*"] and name not in _ATTRIBUTES.get(tag, []):
-        return False
-    if tag == "img" and name == "src":
-        # A picture from elsewhere tells its server who reads the feedback, and when.
-        return bool(re.fullmatch(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=\s]*", value))
-    if name == "href":
-        return not value.strip().lower().startswith("data:")
-    return True
 
 
 def _clean_output(output: dict[str, Any]) -> dict[str, Any] | None:

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from deep_learning_cases.serving.load.interval import Interval
 
 from benchmarks import coverage
+from deep_learning_cases.serving.load.interval import Interval
 
 
 @pytest.fixture
