@@ -14,7 +14,7 @@ from deep_learning_cases.batching.queueing import Policy
 from deep_learning_cases.batching.service_times import Constant, Exponential, Linear, Measured, Mix, ServiceTime
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground import files
-from deep_learning_cases.ground.arguments import whole
+from deep_learning_cases.ground.arguments import positive, whole
 
 __all__ = ["add_arguments", "command", "parse_arrivals", "parse_service"]
 
@@ -23,6 +23,12 @@ Number = TypeVar("Number", int, float)
 SERVICES = "const:S, exp:MEAN, linear:A,B or mix:S1@P1,S2@P2 (seconds)"
 
 FIGURE = Path("batching.png")
+
+MOST_SECONDS = 1e6
+"""Of a service time or a wait: eleven days."""
+MOST_RATE = 1e9
+MOST_BATCH, MOST_BURST, MOST_SEEDS = 100_000, 1_000_000, 10_000
+MOST_REQUESTS, MOST_QUEUE = 10**10, 10**9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +58,14 @@ def command(arguments: argparse.Namespace) -> int:
 def _check_given(arguments: argparse.Namespace) -> None:
     """What was given comes before what is missing: whoever adds that should not hear of the rest only then."""
     parse_arrivals(arguments.arrivals)(arguments.rate)
+    rate = positive(arguments.rate, "rate (requests per second)", most=MOST_RATE)
+    if rate < 1 / MOST_SECONDS:
+        raise InputError(f"rate (requests per second) is {rate:g}: expected at least {1 / MOST_SECONDS:g}; change it")
+    for name, most in (("requests", MOST_REQUESTS), ("seeds", MOST_SEEDS), ("queue_bound", MOST_QUEUE)):
+        value = getattr(arguments, name)
+        if value is not None:
+            what = name.replace("_", " ")
+            whole(value, what, most=most)
     if arguments.service is not None:
         parse_service(arguments.service)
     if arguments.max_batch is not None:
@@ -61,6 +75,7 @@ def _check_given(arguments: argparse.Namespace) -> None:
 
 
 def _objective(arguments: argparse.Namespace) -> batching.Objective:
+    positive(arguments.slo_p95_ms, "--slo-p95-ms", most=1e3 * MOST_SECONDS)
     return batching.Objective(arguments.slo_p95_ms / 1e3)
 
 
@@ -68,12 +83,12 @@ def parse_service(text: str) -> ServiceTime:
     """``const:S``, ``exp:MEAN``, ``linear:A,B`` (A + B*m) or ``mix:S1@P1,S2@P2``, all in seconds."""
     kind, _, values = text.partition(":")
     if kind in ("const", "exp"):
-        (seconds,) = _numbers(values, float, f"--service {text}", count=1)
+        (seconds,) = _seconds(values, text, count=1)
         return Constant(seconds) if kind == "const" else Exponential(seconds)
     if kind == "linear":
-        return Linear(*_numbers(values, float, f"--service {text}", count=2))
+        return Linear(*_seconds(values, text, count=2))
     if kind == "mix":
-        pairs = [_numbers(pair.replace("@", ","), float, f"--service {text}", count=2) for pair in values.split(",")]
+        pairs = [_seconds(pair.replace("@", ","), text, count=2) for pair in values.split(",")]
         return Mix(tuple(seconds for seconds, _ in pairs), tuple(probability for _, probability in pairs))
     raise InputError(f"--service is {text!r}: expected {SERVICES}")
 
@@ -87,7 +102,7 @@ def parse_arrivals(text: str) -> Callable[[float], Arrivals]:
         return Regular
     if kind == "burst":
         (size,) = _numbers(value, int, f"--arrivals {text}", count=1)
-        whole(size, "burst size")
+        whole(size, "burst size", most=MOST_BURST)
         return lambda rate_per_s: Bursts(rate_per_s, size)
     raise InputError(f"--arrivals is {text!r}: expected poisson, constant or burst:SIZE")
 
@@ -103,9 +118,17 @@ def _numbers(text: str, kind: Callable[[str], Number], name: str, count: int | N
     return numbers
 
 
+def _seconds(text: str, service: str, count: int) -> list[float]:
+    numbers = _numbers(text, float, f"--service {service}", count)
+    return [positive(number, f"a time of --service {service}", zero=True, most=MOST_SECONDS) for number in numbers]
+
+
 def _policies(arguments: argparse.Namespace) -> list[Policy]:
-    sizes = _numbers(arguments.max_batch, int, "--max-batch")
+    sizes = [
+        whole(size, "largest batch", most=MOST_BATCH) for size in _numbers(arguments.max_batch, int, "--max-batch")
+    ]
     waits = _numbers(arguments.max_wait or "0", float, "--max-wait")
+    waits = [positive(wait, "longest wait (seconds)", zero=True, most=MOST_SECONDS) for wait in waits]
     return [Policy(size, wait, arguments.queue_bound) for size in sizes for wait in waits]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep_learning_cases.errors import INTERRUPTED, FileError, InputError
 from deep_learning_cases.ground import command_line, files, machine, out_folder
+from deep_learning_cases.ground.arguments import positive, whole
 from deep_learning_cases.models import data
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from deep_learning_cases.serving.load.send import Fate
 
 __all__ = ["add_arguments", "command"]
+
+MOST_SECONDS = 3600.0
+"""Of one wait for an answer; more is a slip of the finger."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +47,9 @@ def command(arguments: argparse.Namespace) -> int:
     if arguments.rate is None and arguments.concurrency is None and _is_drawn(arguments.arrivals):
         raise InputError("neither --rate nor --concurrency is given: expected requests per second, or clients in turn")
     data.check_seed(arguments.seed)
+    positive(arguments.timeout_s, "timeout (seconds)", most=MOST_SECONDS)
+    if arguments.concurrency is not None:
+        whole(arguments.concurrency, "concurrency", most=send.MAX_CONCURRENCY)
     if arguments.out is not None:
         _check_place(arguments.out)
     starts_s = None

@@ -7,9 +7,16 @@ import sys
 from pathlib import Path
 
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.ground import machine
+from deep_learning_cases.ground.arguments import positive, whole
 from deep_learning_cases.models import artefacts, engines
 
 __all__ = ["add_arguments", "command"]
+
+MOST_SECONDS = 3600.0
+"""Of one wait for an answer; more is a slip of the finger."""
+
+MOST_BATCH, MOST_QUEUE, MOST_THREADS = 4096, 16_384, 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +41,7 @@ def command(arguments: argparse.Namespace) -> int:
 
     if not 0 <= arguments.port <= 65535:
         raise InputError(f"--port is {arguments.port}: expected 0 to 65535; choose another")
+    _check_sizes(arguments)
     settings = process.Settings(
         str(_model(arguments.folder, arguments.engine, arguments.model)),
         engine=arguments.engine,
@@ -55,6 +63,26 @@ def command(arguments: argparse.Namespace) -> int:
 
     answered = process.serve(settings, arguments.host, arguments.port, announce)
     return 0 if answered else 1
+
+
+def _check_sizes(arguments: argparse.Namespace) -> None:
+    """Before a model is loaded or a thread started; and a remark on threads that have no core."""
+    whole(arguments.max_batch, "largest batch (--max-batch)", most=MOST_BATCH)
+    whole(arguments.queue, "queue bound (--queue)", most=MOST_QUEUE)
+    whole(arguments.threads, "threads (--threads)", most=MOST_THREADS)
+    waits = (
+        ("longest wait", arguments.max_wait_ms / 1e3, True),
+        ("request timeout", arguments.request_timeout_s, False),
+    )
+    for name, seconds, zero in waits:
+        positive(seconds, f"{name} (seconds)", zero=zero, most=MOST_SECONDS)
+    cores = machine.usable_cores()
+    if arguments.threads > cores:
+        print(
+            f"dlcases serve: {arguments.threads} threads on {cores} usable core{'s' if cores > 1 else ''}: they take"
+            " turns, and fewer are usually faster",
+            file=sys.stderr,
+        )
 
 
 def _model(folder: Path, engine: str, precision: str) -> Path:

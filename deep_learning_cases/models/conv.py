@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import whole
+from deep_learning_cases.models.data import check_not_empty
 
 __all__ = [
     "WEIGHT_SHAPES",
     "Network",
     "Workspace",
-    "check_not_empty",
     "check_weights",
     "conv2d",
     "dense",
@@ -188,12 +188,6 @@ class Network:
             x = max_pool2d(relu(x), 2)
         x = relu(dense(x.reshape(len(x), w["dense1_weight"].shape[1]), w["dense1_weight"], w["dense1_bias"]))
         return dense(x, w["dense2_weight"], w["dense2_bias"])
-
-
-def check_not_empty(images: Array) -> None:
-    """InputError for a batch of no images: every engine refuses it in the same words."""
-    if isinstance(images, np.ndarray) and images.ndim and not len(images):
-        raise InputError(f"the batch holds no image (shape {images.shape}): expected at least one; leave the call out")
 
 
 def check_weights(weights: Mapping[str, Array]) -> None:

@@ -10,11 +10,12 @@ import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deep_learning_cases.errors import EvidenceError, one_line
+from deep_learning_cases.errors import EvidenceError, InputError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.arguments import whole
 
@@ -27,6 +28,7 @@ __all__ = [
     "Dataset",
     "Split",
     "archive_bytes",
+    "check_not_empty",
     "check_seed",
     "data_bytes",
     "load_digits",
@@ -254,3 +256,9 @@ def _split(name: str | Path, split: str, images: NDArray[np.generic], labels: ND
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
+
+
+def check_not_empty(images: NDArray[Any]) -> None:
+    """InputError for a batch of no images: every engine refuses it in the same words."""
+    if isinstance(images, np.ndarray) and images.ndim and not len(images):
+        raise InputError(f"the batch holds no image (shape {images.shape}): expected at least one; leave the call out")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from deep_learning_cases.errors import EvidenceError, InputError, MissingDependencyError, ModelError, one_line
 from deep_learning_cases.ground import files
 from deep_learning_cases.ground.arguments import whole
-from deep_learning_cases.models.conv import check_not_empty
+from deep_learning_cases.models.data import check_not_empty
 
 __all__ = ["ENGINES", "Engine", "NumPyEngine", "OnnxRuntimeEngine", "PyTorchEngine", "open_engine"]
 

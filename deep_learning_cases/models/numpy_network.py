@@ -27,7 +27,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.models.conv import check_not_empty, check_weights
+from deep_learning_cases.models.conv import check_weights
+from deep_learning_cases.models.data import check_not_empty
 from deep_learning_cases.models.numpy_weights import Prepared
 
 __all__ = ["MULTIPLICATIONS", "PlannedNetwork"]

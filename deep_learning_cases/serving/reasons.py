@@ -2,6 +2,8 @@
 
 import re
 
+from deep_learning_cases.errors import one_line
+
 __all__ = ["reason"]
 
 _OBJECT = re.compile(r"<([\w.]+)[^<>]* at 0x[0-9a-fA-F]+>")
@@ -11,8 +13,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 def reason(error: BaseException, most: int = 200) -> str:
     """The message of ``error`` in at most ``most`` characters, or the name of its class where it says nothing."""
     try:
-        text = str(error)
+        text = one_line(error, most)
     except Exception:  # an exception whose own text fails
-        text = ""
-    text = _ADDRESS.sub("(an address)", _OBJECT.sub(r"(a \1)", " ".join(text.split())))
-    return text[:most] or type(error).__name__
+        text = type(error).__name__
+    return _ADDRESS.sub("(an address)", _OBJECT.sub(r"(a \1)", text))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from deep_learning_cases.errors import InputError
-from deep_learning_cases.serving.load_answer import Answer, NotHTTP, Reply
+from deep_learning_cases.serving.load.answer import Answer, NotHTTP, Reply
 
 __all__ = ["Client", "Target", "event_loop", "target"]
 

@@ -19,9 +19,9 @@ from deep_learning_cases.batching.arrivals import Floats
 from deep_learning_cases.errors import InputError
 from deep_learning_cases.ground.arguments import positive, whole
 from deep_learning_cases.serving import images
+from deep_learning_cases.serving.load.answer import Reply
 from deep_learning_cases.serving.load.client import Client, Target, event_loop, target
 from deep_learning_cases.serving.load.starts import MAX_REQUESTS, MAX_SECONDS
-from deep_learning_cases.serving.load_answer import Reply
 from deep_learning_cases.serving.predictor import PARTS
 
 __all__ = ["INTERRUPTED", "Fate", "LoadInterrupted", "make_bodies", "send"]

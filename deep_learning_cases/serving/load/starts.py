@@ -34,9 +34,11 @@ def intended_starts_s(arrivals: str, rate_per_s: float | None, seconds: float, s
     process: Arrivals = Poisson(rate) if kind == "poisson" else Regular(rate)
     expected = rate * seconds
     if kind == "bursts":
-        if size and not size.isdecimal():
-            raise InputError(f"arrivals is {arrivals!r}: expected bursts:SIZE with a whole number; change it")
+        if size and not (size.isascii() and size.isdecimal() and len(size) <= len(str(MAX_REQUESTS))):
+            raise InputError(f"arrivals is {arrivals[:40]!r}: expected bursts:SIZE with a whole number; change it")
         process = Bursts(rate, whole(int(size or BURST), "burst size"))
+        if process.size > MAX_REQUESTS:
+            raise InputError(f"burst size is {process.size}: expected at most {MAX_REQUESTS}; send fewer at once")
         expected /= process.size
     # Eight standard deviations more events than expected, so that the stream never ends before the seconds do.
     events = math.ceil(expected + 8 * math.sqrt(expected) + 16)

@@ -180,6 +180,19 @@ def test_no_answer_at_all_is_exit_code_1(tmp_path):
         (["http://127.0.0.1:9", "--rate", "1", "--out", "/absent/load.json"], FileError, "cannot write"),
         (["http://127.0.0.1:9", "--rate", "1", "--image", "/absent.png"], FileError, "cannot read"),
         (["http://127.0.0.1:9", "--rate", "1", "--width", "3"], InputError, "width"),
+        (["http://127.0.0.1:9", "--rate", "1", "--width", "1000000000"], InputError, "width"),
+        (["http://127.0.0.1:9", "--rate", "1e308"], InputError, "at most"),
+        (["http://127.0.0.1:9", "--rate", "1", "--seconds", "1e308"], InputError, "at most 3600"),
+        (["http://127.0.0.1:9", "--rate", "1", "--timeout-s", "1e300"], InputError, r"timeout .* is 1e\+300"),
+        (["http://127.0.0.1:9", "--rate", "1", "--timeout-s", "nan"], InputError, "timeout .* is nan"),
+        (["http://127.0.0.1:9", "--concurrency", "1000000000"], InputError, "concurrency is 1000000000"),
+        (["http://127.0.0.1:9", "--concurrency", "-1"], InputError, "concurrency is -1"),
+        (["http://127.0.0.1:9", "--rate", "1", "--arrivals", "bursts:9000000"], InputError, "burst size is 9000000"),
+        (
+            ["http://127.0.0.1:9", "--rate", "1", "--arrivals", "bursts:" + "9" * 5000],
+            InputError,
+            "expected bursts:SIZE",
+        ),
     ],
 )
 def test_mistakes_of_a_load_are_one_line(options, failure, told):
@@ -195,6 +208,17 @@ def test_mistakes_of_a_load_are_one_line(options, failure, told):
         (["--queue", "2"], InputError, "queue bound is 2"),
         (["--max-wait-ms", "-1"], InputError, "longest wait"),
         (["--max-batch", "0"], InputError, "largest batch"),
+        (
+            ["--max-batch", "1000000000"],
+            InputError,
+            "largest batch .* is 1000000000: expected a whole number from 1 to 4096",
+        ),
+        (["--queue", "1" + "0" * 30], InputError, "queue bound .* is 10+: expected"),
+        (["--threads", "1000000"], InputError, "threads .* is 1000000: expected a whole number from 1 to 1024"),
+        (["--threads", "0"], InputError, "threads .* is 0"),
+        (["--max-wait-ms", "1e300"], InputError, "longest wait"),
+        (["--max-wait-ms", "nan"], InputError, "longest wait"),
+        (["--request-timeout-s", "1e300"], InputError, "request timeout"),
         ([], FileError, "dlcases build"),
     ],
 )
@@ -204,6 +228,16 @@ def test_mistakes_of_serving_are_one_line(random_models, tmp_path, options, fail
     folder = random_models if options else tmp_path
     with pytest.raises(failure, match=told):
         serve.command(parser.parse_args([str(folder), *options]))
+
+
+def test_threads_without_a_core_draw_a_remark(random_models, monkeypatch, capsys):
+    monkeypatch.setattr(serve.machine, "usable_cores", lambda: 1)
+    monkeypatch.setattr(service_process, "serve", lambda *_arguments: True)
+    for threads, told in ((1, ""), (4, "dlcases serve: 4 threads on 1 usable core: they take turns")):
+        parser = argparse.ArgumentParser()
+        serve.add_arguments(parser)
+        assert serve.command(parser.parse_args([str(random_models), "--threads", str(threads)])) == 0
+        assert capsys.readouterr().err.startswith(told)
 
 
 @pytest.mark.parametrize("missing", ["tornado", "PIL", "psutil"])

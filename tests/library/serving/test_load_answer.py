@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deep_learning_cases import load
-from deep_learning_cases.serving.load_answer import MAX_REPLY_BYTES, Answer, NotHTTP
+from deep_learning_cases.serving.load.answer import MAX_REPLY_BYTES, Answer, NotHTTP
 from deep_learning_cases.serving.predictor import PARTS
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
