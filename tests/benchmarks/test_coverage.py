@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from deep_learning_cases.serving.load_interval import Interval
+from deep_learning_cases.serving.load.interval import Interval
 
 from benchmarks import coverage
 
