@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-SECONDS = 40
+SECONDS = 90
 MAX_SOURCE = 1 << 20
 MAX_TEXT = 200_000
 BOMB = [" " * d + line for d in range(19) for line in ("try: pass", " finally:")]
