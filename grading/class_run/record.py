@@ -1,5 +1,6 @@
 """Stage 6: results into nbgrader's gradebook and ``autograded/``, one submission at a time, each whole or not."""
 
+import errno
 import json
 import shutil
 from functools import cached_property
@@ -8,13 +9,16 @@ from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground.files import write_bytes
+from grading.class_run.beside import files_beside, put
 from grading.class_run.chosen_names import chosen, step_folders
 from grading.class_run.gradebook import transaction
+from grading.class_run.handed_in import TIMESTAMP, written
+from grading.class_run.machine_faults import machine_fault
 from grading.class_run.spool import slim
 from grading.course.skeleton import load_skeletons
 from grading.submission.sanitise import is_active_file
 
-__all__ = ["RECORD", "Recorder", "course_files"]
+__all__ = ["RECORD", "Recorder"]
 
 RECORD = ".grading.json"
 """The instructor's record of a submission, beside its autograded notebooks; never copied to feedback."""
@@ -117,6 +121,8 @@ class Recorder:
                 self.converter.set_permissions(self.assignment, student)
                 self.converter.run_post_convert_hook()
         except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM) and machine_fault(error) is None:
+                raise
             raise FileError(
                 f"cannot write {error.filename or target} ({error.strerror}): expected a course folder of yours with "
                 "free space; correct that and add --resume"
@@ -197,34 +203,18 @@ class Recorder:
     def _copy_files(self, staged: Path, target: Path) -> list[str]:
         """The submission's other files, then the instructor's own over them; what a browser would run stays behind."""
         not_copied = []
-        for path in sorted(p for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb"):
-            name = path.relative_to(staged).as_posix()
-            if name == "timestamp.txt" and self.converter.timestamp(staged) is None:
+        kept = self.converter.exclude_overwriting.get(self.assignment, [])
+        source = self.source_folder()
+        for name, path in files_beside(staged, source, kept).items():
+            if name == TIMESTAMP:
                 # Formgrader cannot show a course in which one such file is no date.
-                continue
-            if is_active_file(name):
+                if (moment := self.converter.timestamp(staged)) is not None:
+                    (target / name).write_text(written(moment), encoding="utf-8")
+            elif is_active_file(name) and path.is_relative_to(staged):
                 not_copied.append(name)
             else:
-                _put(path, target / name)
-        kept = set(self.converter.exclude_overwriting.get(self.assignment, []))
-        source = self.source_folder()
-        for path in course_files(source):
-            name = path.relative_to(source).as_posix()
-            if name not in kept:
-                _put(path, target / name)
+                put(path, target / name)
         return not_copied
-
-
-def course_files(source: Path) -> list[Path]:
-    """What an instructor hands out beside the notebooks, sorted."""
-    found = (p for p in source.rglob("*") if p.is_file() and p.suffix != ".ipynb")
-    return sorted(p for p in found if not {".ipynb_checkpoints", "__pycache__"} & set(p.parts))
-
-
-def _put(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    shutil.copyfile(path, target)
 
 
 def _remove(folder: Path) -> None:
