@@ -21,6 +21,7 @@ import nbformat
 from benchmarks.autograde import ASSIGNMENT, CHECKOUT, RESULTS, grades_of, make_course
 
 CASES = CHECKOUT / "tests" / "submissions" / "attacks"
+KINDS = ("cell", "notebook", "files", "worker")
 ITEMS = ("stats_p50", "stats_p95", "stats_throughput")
 
 
@@ -33,7 +34,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="attacks-") as scratch:
         template = make_course(Path(scratch, "template"), 0)
         print("| attack | stock nbgrader | ours |\n|---|---|---|")
-        for path in sorted([*CASES.glob("cell/*.py"), *CASES.glob("notebook/*.py"), *CASES.glob("files/*.py")]):
+        for path in sorted(path for kind in KINDS for path in CASES.glob(f"{kind}/*.py")):
             if args.only and path.stem not in args.only:
                 continue
             row = {"attack": f"{path.parent.name}/{path.stem}"}

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from deep_learning_cases.errors import DeepLearningCasesError
-from deep_learning_cases.ground.command_line import Parser
+from deep_learning_cases.ground.command_line import Parser, say
 
 __all__ = ["COMMANDS", "main"]
 
@@ -45,10 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = modules[args.command].run(args)
         sys.stdout.flush()
     except DeepLearningCasesError as error:
-        print(f"python -m grading {args.command}: {_one_line(str(error))}", file=sys.stderr)
+        say(f"python -m grading {args.command}: {_one_line(str(error))}", error=True)
         return error.exit_code
     except KeyboardInterrupt:
-        print(f"python -m grading {args.command}: stopped", file=sys.stderr)
+        say(f"python -m grading {args.command}: stopped", error=True)
         return 130
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is left to say, and the interpreter must not complain at exit.

@@ -23,7 +23,15 @@ def students_with(parent: Path, rest: tuple[str, ...]) -> list[str]:
     """Names of the folders in ``parent`` that have the folder ``rest`` in them, sorted."""
     if not parent.is_dir():
         return []
-    return sorted(p.name for p in parent.iterdir() if p.is_dir() and p.joinpath(*rest).is_dir())
+    return sorted(p.name for p in parent.iterdir() if _holds(p, rest))
+
+
+def _holds(folder: Path, rest: tuple[str, ...]) -> bool:
+    """What may not be looked into counts as there, so that it is named and not passed over."""
+    try:
+        return folder.is_dir() and folder.joinpath(*rest).is_dir()
+    except OSError:
+        return True
 
 
 def step_folders(coursedir: Any, step: str) -> dict[str, Path]:

@@ -2,7 +2,9 @@
 
 import errno
 
-__all__ = ["database_fault", "machine_fault"]
+from deep_learning_cases.errors import DeepLearningCasesError
+
+__all__ = ["database_fault", "machine_fault", "raise_if_of_all", "sentence"]
 
 _FAULTS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE}
 
@@ -31,3 +33,20 @@ def database_fault(error: BaseException) -> Exception | None:
         seen.add(id(one))
         behind += [next_ for next_ in (one.__cause__, one.__context__) if next_ is not None and id(next_) not in seen]
     return None
+
+
+def raise_if_of_all(error: Exception) -> None:
+    """Raise what every submission would meet: the machine's fault as it came, or the gradebook's own in its place."""
+    if machine_fault(error):
+        raise error
+    if not isinstance(error, DeepLearningCasesError) and (fault := database_fault(error)) is not None:
+        raise fault from None
+
+
+def sentence(error: Exception, done: str) -> str:
+    """What became of one submission, in one line: an error of ours says it itself; of any other, whose fault it is."""
+    said = " ".join(str(error).split())
+    if isinstance(error, DeepLearningCasesError):
+        return said
+    named = f"{type(error).__name__}: {said[:300]}" if said else type(error).__name__
+    return f"could not be {done} ({named}): the grader did not expect this of a submission; grade it by hand"

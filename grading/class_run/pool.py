@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from deep_learning_cases.errors import DeepLearningCasesError, InputError, MissingDependencyError
+from deep_learning_cases.errors import InputError, MissingDependencyError
+from grading.class_run.machine_faults import raise_if_of_all, sentence
 from grading.class_run.records import Answer, Job, Result, Settings
 from grading.class_run.worker import close, warm, work
 
@@ -206,8 +207,9 @@ def _submit(
 ) -> Outcome | None:
     try:
         job = make_job(key)
-    except DeepLearningCasesError as error:
-        return Outcome(key, None, str(error))
+    except Exception as error:
+        raise_if_of_all(error)
+        return Outcome(key, None, sentence(error, "staged"))
     try:
         future = backend.submit(job)
     except concurrent.futures.BrokenExecutor:
@@ -228,11 +230,13 @@ def _run_alone(
     key, tries = alone.popleft()
     try:
         job = make_job(key)
-        future = backend.submit(job)
-        concurrent.futures.wait([future], timeout=seconds(job) + GRACE_SECONDS)
-        outcome = _outcome(key, future) if future.done() else None
-    except DeepLearningCasesError as error:
-        outcome = Outcome(key, None, str(error))
+    except Exception as error:
+        raise_if_of_all(error)
+        yield Outcome(key, None, sentence(error, "staged"))
+        return
+    future = backend.submit(job)
+    concurrent.futures.wait([future], timeout=seconds(job) + GRACE_SECONDS)
+    outcome = _outcome(key, future) if future.done() else None
     if outcome is not None:
         yield outcome
         return
@@ -252,7 +256,7 @@ def _outcome(key: str, future: Pending) -> Outcome | None:
     except Exception as error:
         if type(error).__name__ in {"KilledWorker", "CommClosedError", "FutureCancelledError", "LostWorkerError"}:
             return None
-        return Outcome(key, None, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        return Outcome(key, None, sentence(error, "graded"))
     if "fatal" in answer:
         raise InputError(answer["fatal"])
     if "error" in answer:

@@ -1,26 +1,28 @@
 """Stage 6: results into nbgrader's gradebook and ``autograded/``, one submission at a time, each whole or not."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
 from deep_learning_cases.ground.files import write_bytes
+from grading.class_run.beside import files_beside, put
 from grading.class_run.chosen_names import chosen, step_folders
 from grading.class_run.gradebook import transaction
+from grading.class_run.machine_faults import machine_fault
 from grading.class_run.records import NotebookResult, Result
 from grading.class_run.spool import slim
 from grading.course.skeleton import Notebook, load_skeletons
+from grading.submission.handed_in import TIMESTAMP, handed_in_at, written
 from grading.submission.sanitise import is_active_file
-from grading.submission.stage import read_file
 
-__all__ = ["RECORD", "Recorder", "handed_in_at"]
+__all__ = ["RECORD", "Recorder"]
 
 RECORD = ".grading.json"
 """The instructor's record of a submission, beside its autograded notebooks; never copied to feedback."""
@@ -109,13 +111,6 @@ class Recorder:
     def _folder(self, step: str, student: str) -> Path:
         return Path(self.coursedir.format_path(step, student, self.assignment))
 
-    def handed_out(self) -> dict[str, Path]:
-        """The files beside the notebooks, by name, that replace what a student has under that name."""
-        source, skipped = self.source_folder(), {".ipynb_checkpoints", "__pycache__"}
-        found = (p for p in source.rglob("*") if p.is_file() and p.suffix != ".ipynb" and not skipped & set(p.parts))
-        files = {path.relative_to(source).as_posix(): path for path in sorted(found)}
-        return {name: path for name, path in files.items() if name not in self.kept}
-
     def gradebook(self) -> Any:
         """nbgrader's Gradebook; inside :func:`grading.class_run.gradebook.shared` always the same connection."""
         from nbgrader.api import Gradebook
@@ -144,6 +139,8 @@ class Recorder:
                         self._record_notebook(student, name, notebook, target)
                     write_bytes(target / RECORD, json.dumps(slim(result), indent=1).encode())
         except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM) and machine_fault(error) is None:
+                raise
             raise FileError(
                 f"cannot write {error.filename or target} ({error.strerror}): expected a course folder of yours with "
                 "free space; correct that and add --resume"
@@ -219,37 +216,16 @@ class Recorder:
     def _copy_files(self, staged: Path, target: Path) -> list[str]:
         """The submission's other files, then the instructor's own over them; what a browser would run stays behind."""
         not_copied = []
-        for path in sorted(p for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb"):
-            name = path.relative_to(staged).as_posix()
-            if name == "timestamp.txt" and handed_in_at(staged) is None:
+        for name, path in files_beside(staged, self.source_folder(), self.kept).items():
+            if name == TIMESTAMP:
                 # Formgrader cannot show a course in which one such file is no date.
-                continue
-            if is_active_file(name):
+                if (moment := handed_in_at(staged)) is not None:
+                    (target / name).write_text(written(moment), encoding="utf-8")
+            elif is_active_file(name) and path.is_relative_to(staged):
                 not_copied.append(name)
             else:
-                _put(path, target / name)
-        for name, path in self.handed_out().items():
-            _put(path, target / name)
+                put(path, target / name)
         return not_copied
-
-
-def handed_in_at(folder: Path) -> datetime | None:
-    """When a submission was handed in, UTC; None where there is no such file or no date in it."""
-    from nbgrader.utils import parse_utc
-
-    content = read_file(folder / "timestamp.txt", 200)
-    if content is None:
-        return None
-    try:
-        return cast(datetime, parse_utc(content.decode().strip() or None))
-    except (ValueError, TypeError, OverflowError, AttributeError):
-        return None
-
-
-def _put(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.unlink(missing_ok=True)
-    shutil.copyfile(path, target)
 
 
 def _remove(folder: Path) -> None:

@@ -109,13 +109,14 @@ class Spool:
 
     @staticmethod
     def _write(path: Path, value: Any) -> None:
-        write_bytes(path, json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+        # A folder's name need not be text; it comes back from this as it was.
+        write_bytes(path, json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass"))
 
     @staticmethod
     def _read(path: Path) -> dict[str, Any] | None:
         try:
             value = json.loads(path.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 

@@ -1,22 +1,31 @@
 """A whole class: which submissions, in which workers, recorded as results come, and continued after any kill."""
 
-import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
+from grading.class_run.beside import files_beside, in_the_way, put_link
 from grading.class_run.gradebook import shared
-from grading.class_run.machine_faults import database_fault, machine_fault
+from grading.class_run.machine_faults import machine_fault, raise_if_of_all, sentence
 from grading.class_run.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
 from grading.class_run.record import Recorder
 from grading.class_run.records import Job, Result, Settings
 from grading.class_run.spool import FAILED, PENDING, RECORDED, Spool, slim
-from grading.submission.stage import Staged, stage
+from grading.judging.flags import FlagRecord
+from grading.submission.handed_in import TIMESTAMP, has_unreadable_time
+from grading.submission.stage import LeftOut, Staged, stage
 
 __all__ = ["Options", "Summary", "grade_class"]
+
+UNKNOWN_TIME: FlagRecord = {
+    "id": "time-unknown",
+    "reason": f"{TIMESTAMP} holds no date and time, so nobody knows whether this was late; no penalty was taken",
+    "where": TIMESTAMP,
+}
+"""The flag of a submission whose time cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
     with spool.locked(), shared(recorder.url):
         run = _Run(recorder, options, spool)
         todo, skipped = run.plan()
-        summary = Summary(skipped=skipped, other_inputs=sum(map(run.has_other_inputs, todo)))
+        summary = Summary(skipped=skipped, other_inputs=sum(_or_else(False, run.has_other_inputs, s) for s in todo))
         if backend is None and todo:
             backend = _backend(options, len(todo))
         try:
@@ -111,11 +120,11 @@ class _Run:
             )
         planned = self.spool.resume() if self.options.resume else None
         if planned is None:
-            todo = [s for s in present if self._needs_grading(s)]
+            todo = [s for s in present if _or_else(True, self._needs_grading, s)]
             self.spool.begin(todo, {"force": bool(self.recorder.force)})
             return todo, len(present) - len(todo)
-        new = [s for s in present if s not in set(planned) and self._needs_grading(s)]
-        todo = [s for s in planned if s in set(present) and not self._recorded(s)] + new
+        new = [s for s in present if s not in set(planned) and _or_else(True, self._needs_grading, s)]
+        todo = [s for s in planned if s in set(present) and not _or_else(False, self._recorded, s)] + new
         return todo, len(present) - len(todo)
 
     def _needs_grading(self, student: str) -> bool:
@@ -160,7 +169,8 @@ class _Run:
             return None
         try:
             staged = self._stage(student)
-        except DeepLearningCasesError:
+        except Exception as error:
+            raise_if_of_all(error)
             return None
         result = entry["result"]
         same = result.get("digest") == staged.digest and result.get("inputs") == self.inputs
@@ -168,32 +178,38 @@ class _Run:
 
     def finish(self, outcome: Outcome) -> str | None:
         """Spool and record one outcome; the error, in one line, if it has to be voided instead."""
-        student, error = outcome.key, outcome.error
+        student = outcome.key
         try:
-            if outcome.result is not None:
-                self._keep_others(student, outcome.result)
-                self.spool.put(student, outcome.result)
-                try:
-                    self.recorder.record(student, outcome.result, self.scratch / student)
-                    self.spool.recorded(student, outcome.result)
-                    return None
-                except DeepLearningCasesError as problem:
-                    if machine_fault(problem):
-                        raise
-                    error = str(problem)
-                except Exception as problem:
-                    if machine_fault(problem):
-                        raise
-                    if (fault := database_fault(problem)) is not None:
-                        raise fault from None
-                    error = f"could not be recorded ({type(problem).__name__}: {' '.join(str(problem).split())[:300]})"
-            error = error or "no result"
-            self.recorder.void(student, error)
-            self.spool.failed(student, error)
-            return error
+            error = outcome.error if outcome.result is None else self._record(student, outcome.result)
+            if outcome.result is not None and error is None:
+                return None
+            return self._void(student, error or "no result")
         finally:
             shutil.rmtree(self.scratch / student, ignore_errors=True)
             shutil.rmtree(self._beside(student), ignore_errors=True)
+
+    def _record(self, student: str, result: Result) -> str | None:
+        """Whatever recording this one raises, but for what all would meet, is the error of this one alone."""
+        try:
+            self._keep_others(student, result)
+            if has_unreadable_time(self.scratch / student) and UNKNOWN_TIME not in result["flags"]:
+                result["flags"] = [*result["flags"], UNKNOWN_TIME]
+            self.spool.put(student, result)
+            self.recorder.record(student, result, self.scratch / student)
+            self.spool.recorded(student, result)
+        except Exception as problem:
+            raise_if_of_all(problem)
+            return sentence(problem, "recorded")
+        return None
+
+    def _void(self, student: str, error: str) -> str:
+        try:
+            self.recorder.void(student, error)
+        except Exception as problem:
+            raise_if_of_all(problem)
+            error += f"; an earlier score could not be taken back ({type(problem).__name__}), look at it"
+        self.spool.failed(student, error)
+        return error
 
     def _keep_others(self, student: str, result: Result) -> None:
         """When only some notebooks are graded, what is known of the others stays known."""
@@ -206,6 +222,7 @@ class _Run:
 
     def _job(self, student: str, ship: bool) -> Job:
         staged = self._stage(student)
+        left_out = [*staged.left_out, *self._put_beside(student, Path(staged.folder))]
         job: Job = {
             "assignment": self.recorder.assignment,
             "student": student,
@@ -215,11 +232,10 @@ class _Run:
             "only": self.only,
             "seed": self.seed,
             "inputs": self.inputs,
-            "left_out": staged.left_out,
+            "left_out": left_out,
             "digest": staged.digest,
             "settings": self.settings,
         }
-        self._put_beside(student, Path(staged.folder))
         if ship:
             job["files"], job["work_files"] = _contents(Path(staged.folder)), _contents(self._beside(student))
         return job
@@ -237,20 +253,23 @@ class _Run:
     def _beside(self, student: str) -> Path:
         return self.scratch / f".beside.{student}"
 
-    def _put_beside(self, student: str, staged: Path) -> None:
-        """What a notebook finds beside itself: the submission's other files, and the instructor's over them."""
-        beside = self._beside(student)
+    def _put_beside(self, student: str, staged: Path) -> list[LeftOut]:
+        """Fill the folder that a notebook finds around itself; returns what could not be put there."""
+        beside, source = self._beside(student), self.recorder.source_folder()
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
-        theirs = (p for p in staged.rglob("*") if p.is_file() and p.suffix != ".ipynb")
-        files = {path.relative_to(staged).as_posix(): path for path in theirs} | self.recorder.handed_out()
-        for name, path in files.items():
-            target = beside / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(path, target)
-            except OSError:
-                shutil.copyfile(path, target)
+        for name, path in files_beside(staged, source, self.recorder.kept).items():
+            put_link(path, beside / name)
+        return in_the_way(staged, source, self.recorder.kept)
+
+
+def _or_else(otherwise: bool, question: Callable[[str], bool], student: str) -> bool:
+    """The answer about one student; where finding it raises what only this one meets, ``otherwise``."""
+    try:
+        return question(student)
+    except Exception as error:
+        raise_if_of_all(error)
+        return otherwise
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -1,13 +1,12 @@
 """``python -m grading autograde ASSIGNMENT``: a whole class, in parallel, behind the wall."""
 
 import argparse
-import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError
+from deep_learning_cases.ground.command_line import print_json, say
 from grading.class_run.chosen_names import students_with
 from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import COURSE
@@ -47,16 +46,17 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.monotonic() - started
     if args.json:
         value = {name: getattr(summary, name) for name in ("graded", "skipped", "failed", "other_inputs")}
-        print(json.dumps(value | {"seconds": round(seconds, 2), "gradebook": str(args.course / "gradebook.db")}))
+        value |= {"seconds": round(seconds, 2), "gradebook": str(args.course / "gradebook.db")}
+        print_json(value, indent=None)
     else:
         for student, error in sorted(summary.failed.items()):
-            print(f"{student}: not graded: {error}", file=sys.stderr)
+            say(f"{student}: not graded: {error}", error=True)
         total = summary.graded + len(summary.failed)
         before = f"; {summary.other_inputs} had been graded with other hidden inputs" if summary.other_inputs else ""
         done = f"{summary.graded} of {total} graded in {seconds:.1f} s, {summary.skipped} up to date"
-        print(f"{args.assignment}: {done}{before}")
+        say(f"{args.assignment}: {done}{before}")
         if summary.failed:
-            print("Those not graded have no automatic score; correct the cause and run the same command again.")
+            say("Those not graded have no automatic score; correct the cause and run the same command again.")
     return 1 if summary.failed else 0
 
 

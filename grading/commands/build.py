@@ -1,10 +1,10 @@
 """``python -m grading build``: the notebooks of the course from their masters; ``--check`` only compares."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
+from deep_learning_cases.ground.command_line import say
 from grading.course.places import COURSE, LABS
 
 __all__ = ["add_parser", "run"]
@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         lines = build.differences(labs)
         for line in lines:
-            print(f"{labs.name}/{line}; run `python -m grading build`", file=sys.stderr)
+            say(f"{labs.name}/{line}; run `python -m grading build`", error=True)
         return 1 if lines else 0
     for path in build.build(course.resolve(), labs.resolve()):
-        print(path)
+        say(str(path))
     return 0

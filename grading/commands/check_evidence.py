@@ -1,11 +1,11 @@
 """``python -m grading check-evidence DIR``: judge one evidence folder exactly as grading would."""
 
 import argparse
-import json
 import tempfile
 from pathlib import Path
 
 from deep_learning_cases.errors import FileError
+from deep_learning_cases.ground.command_line import print_json, say
 from grading.commands import single_grading
 from grading.judging.evidence import RELEASE
 from grading.judging.flags import Flag
@@ -36,9 +36,9 @@ def run(args: argparse.Namespace) -> int:
             isolation = box.isolation
     flags += [Flag("left-out", f"{entry['name']} was not looked at: {entry['why']}") for entry in staged.left_out]
     if args.json:
-        print(json.dumps(as_json(items, isolation), indent=1))
+        print_json(as_json(items, isolation))
     else:
-        print("\n".join(single_grading.result_lines(items, flags, str(isolation.get("kind")))))
+        say(*single_grading.result_lines(items, flags, str(isolation.get("kind"))))
     return 0
 
 

@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.ground.command_line import say
 from deep_learning_cases.ground.files import write_bytes
+from grading.class_run.machine_faults import raise_if_of_all, sentence
 from grading.class_run.quiet import quiet_nbgrader
-from grading.class_run.records import Result
+from grading.class_run.records import Result, SpoolEntry
 from grading.class_run.spool import FAILED, Spool
 from grading.commands import report_page as page
 from grading.course.places import COURSE
 
-__all__ = ["ClassFacts", "add_parser", "build", "collect", "run"]
+__all__ = ["ClassFacts", "add_parser", "build", "collect", "run", "write"]
 
 SHOWN = 30
 """How many names a list shows before it says how many more there are."""
@@ -35,9 +37,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page and say where it is."""
-    print(build(args.course, args.assignment, args.to))
-    return 0
+    """Write the page and say where it is; status 1 if somebody's results cannot be read."""
+    course = Path(args.course).resolve()
+    facts = collect(course, args.assignment)
+    say(str(write(course, args.assignment, facts, args.to)))
+    for student in sorted(facts.unread):
+        say(f"{student}: not in the report: {facts.failed[student]}", error=True)
+    return 1 if facts.unread else 0
 
 
 @dataclass
@@ -57,12 +63,29 @@ class ClassFacts:
     failed: dict[str, str] = field(default_factory=dict)
     isolation: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, float] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
+    """Of ``failed``, those whose results are there and cannot be read."""
+
+    def include(self, one: "ClassFacts") -> None:
+        """Add what was read of one submission."""
+        for name in ("items", "mistakes", "flags", "notes", "left_out", "stopped"):
+            for key, values in getattr(one, name).items():
+                getattr(self, name)[key] += values
+        for key, words in one.words.items():
+            self.words.setdefault(key, words)
+        self.failed |= one.failed
+        self.isolation += one.isolation
+        self.seconds |= one.seconds
 
 
 def build(course: Path, assignment: str, path: Path | None = None) -> Path:
     """Write the page; returns its path. InputError where nothing was graded, FileError where it cannot be written."""
     course = Path(course).resolve()
-    facts = collect(course, assignment)
+    return write(course, assignment, collect(course, assignment), path)
+
+
+def write(course: Path, assignment: str, facts: ClassFacts, path: Path | None = None) -> Path:
+    """As :func:`build`, from what was collected."""
     path = path or course / f"report-{assignment}.html"
     write_bytes(path, render(assignment, facts).encode("utf-8"))
     return path
@@ -81,15 +104,25 @@ def collect(course: Path, assignment: str) -> ClassFacts:
         )
     facts = ClassFacts()
     for student in students:
-        entry = spool.get(student)
-        if entry is None:
-            continue
-        if entry.get("state") == FAILED:
-            facts.failed[student] = str(entry.get("error"))
-        elif isinstance(entry.get("result"), dict):
-            _add(facts, student, entry["result"])
+        one = ClassFacts()
+        try:
+            _add_entry(one, student, spool.get(student))
+        except Exception as error:
+            raise_if_of_all(error)
+            facts.unread.add(student)
+            one = ClassFacts(failed={student: sentence(error, "read from its results")})
+        facts.include(one)
     _add_scores(facts, course, assignment)
     return facts
+
+
+def _add_entry(facts: ClassFacts, student: str, entry: SpoolEntry | None) -> None:
+    if entry is None:
+        return
+    if entry.get("state") == FAILED:
+        facts.failed[student] = str(entry.get("error"))
+    elif isinstance(entry.get("result"), dict):
+        _add(facts, student, entry["result"])
 
 
 def _add(facts: ClassFacts, student: str, result: Result) -> None:

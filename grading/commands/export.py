@@ -7,11 +7,15 @@ The three are nbgrader export plugins as well:
 import argparse
 import csv
 import io
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError, InputError
+from deep_learning_cases.ground.command_line import say
 from deep_learning_cases.ground.files import write_bytes
+from grading.class_run.machine_faults import raise_if_of_all, sentence
 from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import COURSE
 
@@ -42,14 +46,20 @@ def run(args: argparse.Namespace) -> int:
             "is a variable of the shell not set?"
         )
     path = args.to or Path(args.course) / f"grades-{args.format}.csv"
-    rows = export(args.course, args.format, path, args.assignment or args.named)
-    print(f"{rows} rows in {path}")
-    return 0
+    failed: dict[str, str] = {}
+    rows = export(args.course, args.format, path, args.assignment or args.named, failed)
+    say(f"{rows} rows in {path}")
+    for student, why in sorted(failed.items()):
+        say(f"{student}: not exported: {why}", error=True)
+    return 1 if failed else 0
 
 
-def export(course: Path, form: str, path: Path, assignment: str | None = None) -> int:
+def export(
+    course: Path, form: str, path: Path, assignment: str | None = None, failed: dict[str, str] | None = None
+) -> int:
     """Write the grades of a course to ``path``; returns the number of rows of students.
 
+    ``failed`` takes who is left out because of what only that student's row raises, and why; without it, it is raised.
     Raises InputError for an unknown assignment and FileError for a gradebook or file that cannot be used.
     """
     course = Path(course).resolve()
@@ -61,7 +71,7 @@ def export(course: Path, form: str, path: Path, assignment: str | None = None) -
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         raise FileError(f"no gradebook {url.removeprefix('sqlite:///')}: expected nbgrader's database; check --course")
     with shared(url) as gradebook:
-        table = FORMATS[form](gradebook, _assignments(gradebook, assignment))
+        table = FORMATS[form](gradebook, _assignments(gradebook, assignment), failed)
     write_bytes(path, _text(table).encode("utf-8"))
     return len(table) - (2 if form == "canvas" else 1)
 
@@ -86,7 +96,25 @@ def scores_of(gradebook: Any, assignment: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _csv(gradebook: Any, assignments: list[Any]) -> list[list[Any]]:
+Failed = dict[str, str] | None
+
+
+def _rows(gradebook: Any, row: Callable[[Any], list[Any]], failed: Failed) -> list[list[Any]]:
+    """A row a student."""
+    rows = []
+    for student in gradebook.students:
+        name = str(student.id)
+        try:
+            rows.append(row(student))
+        except Exception as error:
+            raise_if_of_all(error)
+            if failed is None:
+                raise
+            failed[name] = sentence(error, "exported")
+    return rows
+
+
+def _csv(gradebook: Any, assignments: list[Any], failed: Failed = None) -> list[list[Any]]:
     """nbgrader's own columns, properly quoted, and whether a person still has to look."""
     header = ["assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"]
     table: list[list[Any]] = [
@@ -94,37 +122,46 @@ def _csv(gradebook: Any, assignments: list[Any]) -> list[list[Any]]:
     ]
     for assignment in assignments:
         scores = scores_of(gradebook, assignment)
-        for student in gradebook.students:
-            row = scores.get(student.id)
-            person = [student.id, student.last_name, student.first_name, student.email]
-            marks = [row["score"], row["penalty"], row["final"]] if row else [0.0, 0.0, 0.0]
-            when = row["timestamp"] if row else ""
-            waits = bool(row and row["needs_manual_grade"])
-            table.append([assignment.name, assignment.duedate, when, *person, *marks, assignment.max_score, waits])
+        table += _rows(gradebook, partial(_csv_row, assignment, scores), failed)
     return table
 
 
-def _canvas(gradebook: Any, assignments: list[Any]) -> list[list[Any]]:
+def _csv_row(assignment: Any, scores: dict[str, dict[str, Any]], student: Any) -> list[Any]:
+    row = scores.get(student.id)
+    person = [student.id, student.last_name, student.first_name, student.email]
+    marks = [row["score"], row["penalty"], row["final"]] if row else [0.0, 0.0, 0.0]
+    when = row["timestamp"] if row else ""
+    waits = bool(row and row["needs_manual_grade"])
+    return [assignment.name, assignment.duedate, when, *person, *marks, assignment.max_score, waits]
+
+
+def _canvas(gradebook: Any, assignments: list[Any], failed: Failed = None) -> list[list[Any]]:
     """Canvas's gradebook import: a row of points possible, students found by their SIS login. No submission: empty."""
     names = [assignment.name for assignment in assignments]
     table: list[list[Any]] = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *names]]
     table.append(["Points Possible", "", "", "", "", *(assignment.max_score for assignment in assignments)])
     scores = [scores_of(gradebook, assignment) for assignment in assignments]
-    for student in gradebook.students:
-        marks = [found[student.id]["final"] if student.id in found else "" for found in scores]
-        table.append([_name(student), "", student.id, student.id, "", *marks])
-    return table
+
+    def row(student: Any) -> list[Any]:
+        return [_name(student), "", student.id, student.id, "", *_marks(student, scores)]
+
+    return table + _rows(gradebook, row, failed)
 
 
-def _moodle(gradebook: Any, assignments: list[Any]) -> list[list[Any]]:
+def _moodle(gradebook: Any, assignments: list[Any], failed: Failed = None) -> list[list[Any]]:
     """Moodle's grade import: students by user name, one column an assignment. No submission: empty."""
     header = ["username", "email", "firstname", "lastname"]
     table: list[list[Any]] = [[*header, *(f"{a.name} (max {a.max_score:g})" for a in assignments)]]
     scores = [scores_of(gradebook, assignment) for assignment in assignments]
-    for student in gradebook.students:
-        marks = [found[student.id]["final"] if student.id in found else "" for found in scores]
-        table.append([student.id, student.email, student.first_name, student.last_name, *marks])
-    return table
+
+    def row(student: Any) -> list[Any]:
+        return [student.id, student.email, student.first_name, student.last_name, *_marks(student, scores)]
+
+    return table + _rows(gradebook, row, failed)
+
+
+def _marks(student: Any, scores: list[dict[str, dict[str, Any]]]) -> list[Any]:
+    return [found[student.id]["final"] if student.id in found else "" for found in scores]
 
 
 FORMATS = {"csv": _csv, "canvas": _canvas, "moodle": _moodle}

@@ -1,16 +1,16 @@
 """``python -m grading feedback ASSIGNMENT``: nbgrader's own feedback, safe to open, and its release to students."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
+from deep_learning_cases.ground.command_line import say
 from grading.class_run.chosen_names import step_folders
 from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import COURSE
 
-__all__ = ["add_parser", "generate", "release", "run"]
+__all__ = ["IncompleteFeedback", "add_parser", "generate", "release", "run"]
 
 SECRET = "submission_secret.txt"
 NEEDED = (SECRET, "timestamp.txt")
@@ -27,26 +27,44 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--course", type=Path, default=COURSE, metavar="DIR", help="course folder (default: grading/)")
 
 
+class IncompleteFeedback(FileError):
+    """``pages`` are there; ``failed`` says of whom there are none, and why."""
+
+    def __init__(self, pages: list[Path], failed: dict[str, str]) -> None:
+        self.pages, self.failed = pages, failed
+        super().__init__(
+            f"feedback is not complete (none for {_some(sorted(failed))}): expected a page a notebook; "
+            "grade again, then --force"
+        )
+
+
 def run(args: argparse.Namespace) -> int:
-    """Write, and release if asked to."""
-    pages = generate(args.course, args.assignment, student=args.student, force=args.force)
-    print(f"{len(pages)} feedback pages in {Path(args.course).resolve() / 'feedback'}")
+    """Write, and release if asked to; status 1 if there is no page of somebody."""
+    failed: dict[str, str] = {}
+    try:
+        pages = generate(args.course, args.assignment, student=args.student, force=args.force)
+    except IncompleteFeedback as error:
+        pages, failed = error.pages, error.failed
+    for student, why in sorted(failed.items()):
+        say(f"{student}: no feedback: {why}", error=True)
+    say(f"{len(pages)} feedback pages in {Path(args.course).resolve() / 'feedback'}")
     if args.release:
         left_out = release(args.course, args.assignment, student=args.student)
-        print("released: students find them with nbgrader's fetch_feedback")
+        say("released: students find them with nbgrader's fetch_feedback")
         if left_out:
-            print(
+            say(
                 f"not released: {_some(left_out)}, whose submissions did not come through nbgrader's exchange "
                 f"(no {SECRET}); send those pages another way",
-                file=sys.stderr,
+                error=True,
             )
-    return 0
+    return 1 if failed else 0
 
 
 def generate(course: Path, assignment: str, *, student: str = "*", force: bool = False) -> list[Path]:
     """Write ``feedback/STUDENT/ASSIGNMENT/*.html`` from what is autograded; returns the pages, sorted.
 
-    Raises InputError where nothing is autograded, FileError where something cannot be written.
+    Raises InputError where nothing is autograded, FileError where something cannot be written, and IncompleteFeedback
+    once all others are there where some submission's pages cannot be made.
     """
     course = Path(course).resolve()
     quiet_nbgrader()
@@ -62,11 +80,16 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
             f"nothing autograded of {assignment!r} by {student!r} in {course}: expected it; "
             f"run `python -m grading autograde {assignment}` first"
         )
+    converter = SafeGenerateFeedback(coursedir=coursedir, config=config, force=force)
     try:
         with shared(coursedir.db_url):
-            SafeGenerateFeedback(coursedir=coursedir, config=config, force=force).start()
+            converter.start()
     except NbGraderException as error:
-        raise _incomplete(coursedir, folders, error) from error
+        if not converter.failed:
+            raise FileError(
+                f"feedback is not complete ({error}): expected a page a notebook; grade again, then --force"
+            ) from error
+        raise IncompleteFeedback(_pages(coursedir), converter.failed) from error
     except Exception as error:
         if type(error).__module__.startswith("sqlalchemy"):
             raise FileError(one_line(coursedir.db_url, error)) from error
@@ -75,25 +98,16 @@ def generate(course: Path, assignment: str, *, student: str = "*", force: bool =
                 f"cannot write {error.filename} ({error.strerror}): expected a course folder of yours"
             ) from error
         raise
-    pages = step_folders(coursedir, coursedir.feedback_directory).values()
-    return sorted(page for folder in pages for page in folder.glob("*.html"))
+    return _pages(coursedir)
 
 
-def _incomplete(coursedir: Any, folders: dict[str, Path], error: Exception) -> FileError:
-    written = step_folders(coursedir, coursedir.feedback_directory)
-    who = _some([name for name, folder in folders.items() if _has_no_page(folder, written.get(name))])
-    return FileError(
-        f"feedback is not complete ({f'none for {who}' if who else error}): expected a page a notebook; "
-        "grade again, then --force"
-    )
+def _pages(coursedir: Any) -> list[Path]:
+    folders = step_folders(coursedir, coursedir.feedback_directory).values()
+    return sorted(page for folder in folders for page in folder.glob("*.html"))
 
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _has_no_page(autograded: Path, pages: Path | None) -> bool:
-    return any(autograded.glob("*.ipynb")) and (pages is None or not any(pages.glob("*.html")))
 
 
 def release(course: Path, assignment: str, *, student: str = "*") -> list[str]:

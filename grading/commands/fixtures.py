@@ -4,6 +4,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from deep_learning_cases.ground.command_line import say
 from grading.exercises.latency_stats import questions
 from grading.judging.seed import DEFAULT_SEED_FILE, write_seed
 
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     seed = write_seed(args.seed_file, replace=args.replace)
     made = questions.load(seed)
     kinds = Counter("faulty" if fixture.bad else "proper" for fixture in made)
-    print(
+    say(
         f"wrote {args.seed_file} (readable by you only): {kinds['proper']} proper and {kinds['faulty']} faulty hidden "
         f"inputs follow from it; never put it under version control, and keep it as long as marks may be questioned"
     )

@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from deep_learning_cases.ground.command_line import printable
+
 __all__ = ["document", "figures", "heading", "histogram", "isolation", "items", "names", "table", "times"]
 
 _STYLE = """
@@ -144,4 +146,4 @@ def _word(value: Any) -> str:
 
 
 def _e(value: Any) -> str:
-    return html.escape(str(value))
+    return html.escape(printable(str(value)))

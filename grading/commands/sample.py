@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import FileError
+from deep_learning_cases.ground.command_line import say
 from grading.class_run.quiet import quiet_nbgrader
 from grading.course.places import CHECKOUT
 from grading.course.skeleton import role_of
@@ -127,15 +128,15 @@ def run(args: argparse.Namespace) -> int:
     feedback.generate(course, ASSIGNMENT, force=True)
     report = class_report.build(course, ASSIGNMENT)
     facts = class_report.collect(course, ASSIGNMENT)
-    print(_table(facts))
-    print(f"graded {summary.graded} submissions in {seconds:.1f} s, all in {time.monotonic() - started:.1f} s")
-    print(f"wall          {', '.join(facts.isolation)}")
+    say(*_table(facts))
+    say(f"graded {summary.graded} submissions in {seconds:.1f} s, all in {time.monotonic() - started:.1f} s")
+    say(f"wall          {', '.join(facts.isolation)}")
     for name, path in (
         ("gradebook", course / "gradebook.db"),
         ("feedback", course / "feedback"),
         ("class report", report),
     ):
-        print(f"{name:13} {path}")
+        say(f"{name:13} {path}")
     return 1 if summary.failed else 0
 
 
@@ -228,7 +229,7 @@ def _set_due(course: Path) -> None:
             gradebook.update_or_create_student(student.name, first_name=student.name.capitalize())
 
 
-def _table(facts: Any) -> str:
+def _table(facts: Any) -> list[str]:
     what = {student.name: student.what for student in STUDENTS}
     lines = [f"{'student':9} {'points':>11}  what they did"]
     for name, (score, penalty, waits) in sorted(facts.scores.items()):
@@ -236,7 +237,7 @@ def _table(facts: Any) -> str:
         hand = " + written answer" if waits else ""
         lines.append(f"{name:9} {score:>5.5g} of {facts.max_score:g}  {what.get(name, '')}{late}{hand}")
     lines += [f"{name:9} not graded: {why}" for name, why in sorted(facts.failed.items())]
-    return "\n".join(lines)
+    return lines
 
 
 def _id(cell: Json) -> str:

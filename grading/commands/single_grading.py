@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deep_learning_cases.errors import DeepLearningCasesError
+from deep_learning_cases.ground.command_line import printable
 from grading.judging.flags import Flag
 from grading.judging.items import ItemResult
 
@@ -48,9 +49,11 @@ def result_lines(items: Sequence[ItemResult], flags: Sequence[Flag], isolation: 
     for item in items:
         named = f"[{item.mistake}] " if item.mistake else ""
         head = f"{item.id:<{width}}  {item.points:>3g} of {item.max_points:g}  "
-        lines += textwrap.wrap(named + item.message, 110, initial_indent=head, subsequent_indent=" " * len(head))
+        lines += textwrap.wrap(
+            printable(named + item.message), 110, initial_indent=head, subsequent_indent=" " * len(head)
+        )
     for flag in flags:
         place = f" ({flag.where})" if flag.where else ""
-        lines += textwrap.wrap(f"to look at: {flag.reason}{place}", 110, subsequent_indent="  ")
+        lines += textwrap.wrap(printable(f"to look at: {flag.reason}{place}"), 110, subsequent_indent="  ")
     points, most = sum(item.points for item in items), sum(item.max_points for item in items)
     return [*lines, f"{points:g} of {most:g} points; isolation: {isolation}"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError
+from deep_learning_cases.ground.command_line import say
 from deep_learning_cases.ground.files import write_bytes
 from grading.course.places import CHECKOUT
 
@@ -66,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
             "run `python -m grading build`"
         )
     paths = make(args.folder)
-    print(f"{len(paths)} files in {args.folder}: no answer, fixture, check or history")
-    print(f"hand it out as it is, or build an image: jupyter-repo2docker --no-run --image-name NAME {args.folder}")
+    say(f"{len(paths)} files in {args.folder}: no answer, fixture, check or history")
+    say(f"hand it out as it is, or build an image: jupyter-repo2docker --no-run --image-name NAME {args.folder}")
     return 0
 
 

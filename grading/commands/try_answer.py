@@ -1,11 +1,11 @@
 """``python -m grading try FILE.py``: grade one ``latency_stats`` exactly as hidden grading would."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from deep_learning_cases.errors import EvidenceError, FileError, InputError
+from deep_learning_cases.ground.command_line import print_json, say
 from deep_learning_cases.ground.files import read_bytes
 from grading.commands import single_grading
 from grading.course.provided_imports import imports_before
@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
         items, flags = grade_text(source, seed, box)
         isolation = box.isolation
     if args.json:
-        print(json.dumps(as_json(items, isolation), indent=1))
+        print_json(as_json(items, isolation))
     else:
-        print("\n".join(single_grading.result_lines(items, flags, str(isolation.get("kind")))))
+        say(*single_grading.result_lines(items, flags, str(isolation.get("kind"))))
     return 0
 
 

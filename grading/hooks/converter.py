@@ -16,17 +16,21 @@ from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPrep
 from nbformat.v4 import new_notebook
 from nbgrader.converters import Autograde, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
+from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, GetGrades, IgnorePattern, LimitOutput, SaveAutoGrades
 from traitlets import Any as AnyTrait
 from traitlets import Bool, Dict, Enum, Integer, List, Unicode, default
 
 from deep_learning_cases.errors import DeepLearningCasesError, InputError
+from deep_learning_cases.ground.command_line import printable
 from grading.class_run.chosen_names import chosen, step_folders
+from grading.class_run.machine_faults import raise_if_of_all, sentence
 from grading.class_run.record import RECORD, Recorder
 from grading.class_run.whole_class import Options, grade_class
 from grading.hooks.display_filters import BoundedHTML
 from grading.hooks.feedback_page import ReadableFeedback, display_config
 from grading.hooks.preprocessors import HideTests, MakeInert, PutExecuted
+from grading.submission.handed_in import handed_in_at
 
 __all__ = ["SafeAutograde", "SafeGenerateFeedback", "install"]
 
@@ -102,7 +106,7 @@ class SafeAutograde(Autograde):
         if self.summary.failed:
             lines = [f"{student}: {error}" for student, error in self.summary.failed.items()]
             for line in lines:
-                self.log.error("%s", line)
+                self.log.error("%s", printable(line))
             raise NbGraderException(f"{len(lines)} of {self.summary.graded + len(lines)} submissions were not graded")
 
     def _recorder(self) -> Recorder:
@@ -128,6 +132,9 @@ class SafeAutograde(Autograde):
 class SafeGenerateFeedback(GenerateFeedback):
     """Feedback without hidden tests, the instructor's record, or anything a browser would run."""
 
+    failed: dict[str, str]
+    """After :meth:`start`: whose pages could not be made, and why."""
+
     preprocessors = List([GetGrades, HideTests, MakeInert, CSSHTMLHeaderPreprocessor]).tag(config=True)
 
     def __init__(self, coursedir: Any = None, **kwargs: Any) -> None:
@@ -142,15 +149,45 @@ class SafeGenerateFeedback(GenerateFeedback):
         """As nbgrader's, for names that hold the characters of a pattern as well."""
         self.assignments: dict[str, list[str]] = {}
         self.notebooks: list[str] = []
-        for folder in step_folders(self.coursedir, self._input_directory).values():
+        self._students: dict[str, str] = {}
+        for student, folder in step_folders(self.coursedir, self._input_directory).items():
+            self._students[str(folder)] = student
             names = chosen(self.coursedir.notebook_id, (path.stem for path in folder.glob("*.ipynb")))
             if names:
                 self.assignments[str(folder)] = [str(folder / f"{name}.ipynb") for name in names]
+        self.failed = {}
         if not self.assignments:
             student, assignment = self.coursedir.student_id, self.coursedir.assignment_id
             raise NbGraderException(
                 f"nothing autograded of {assignment!r} by {student!r}: expected notebooks; autograde first"
             )
+
+    def convert_notebooks(self) -> None:
+        """Page by page. A submission whose pages cannot be made loses its pages, and nobody else any."""
+        for folder, notebooks in sorted(self.assignments.items()):
+            self.notebooks = sorted(notebooks)
+            student = self._students[folder]
+            try:
+                self._convert(student)
+            except Exception as error:
+                raise_if_of_all(error)
+                self.failed[student] = sentence(error, "shown")
+                self.log.error("%s", printable(f"{student}: {self.failed[student]}"))
+                if self.coursedir.notebook_id == "*":
+                    shutil.rmtree(self._format_dest(self.coursedir.assignment_id, student), ignore_errors=True)
+        if self.failed:
+            raise NbGraderException(f"no feedback for {len(self.failed)} of {len(self.assignments)} submissions")
+
+    def _convert(self, student: str) -> None:
+        assignment = self.coursedir.assignment_id
+        if not self.init_destination(assignment, student):
+            return
+        self.run_pre_convert_hook()
+        self.init_assignment(assignment, student)
+        for notebook in self.notebooks:
+            self.convert_single_notebook(notebook)
+        self.set_permissions(assignment, student)
+        self.run_post_convert_hook()
 
     def init_assignment(self, assignment_id: str, student_id: str) -> None:
         """Copy what lies beside the notebooks. nbgrader would not know what to leave out below a name like ``[ab]``."""
@@ -167,6 +204,10 @@ def _replace(source: str, target: str) -> None:
     shutil.copyfile(source, target)
 
 
+def _submitted_at(api: Any, assignment: str, student: str) -> Any:
+    return handed_in_at(Path(api.coursedir.format_path(api.coursedir.submitted_directory, student, assignment)))
+
+
 def install() -> None:
     """Make nbgrader's command line and formgrader use the converters above; harmless when done twice."""
     import nbgrader.apps.api
@@ -178,6 +219,9 @@ def install() -> None:
         module.Autograde = SafeAutograde
     for module in (nbgrader.apps.api, nbgrader.apps.generatefeedbackapp, nbgrader.converters):
         module.GenerateFeedback = SafeGenerateFeedback
+    # nbgrader's own readers of these files raise for one that is no date, which takes the whole list of a class down.
+    CourseDirectory.get_existing_timestamp = lambda _self, folder: handed_in_at(Path(folder))
+    nbgrader.apps.api.NbGraderAPI.get_submitted_timestamp = _submitted_at
     formgrader = sys.modules.get("nbgrader.server_extensions.formgrader.formgrader")
     if formgrader is not None:  # in a server, where it asks for this configuration before it makes its exporter
         vars(formgrader)["HTMLExporter"] = BoundedHTML

@@ -167,6 +167,8 @@ def _copy_entry(
     try:
         state = os.fstat(handle)
         if stat.S_ISDIR(state.st_mode):
+            if name.endswith(".ipynb"):
+                return "is a folder where a notebook is expected"
             (folder / name).mkdir()
             _copy_folder(handle, f"{shown}/", folder / name, limits, staged, digest)
             return None

@@ -176,8 +176,15 @@ def evidence() -> Iterator[Case]:
     )
 
 
+def timestamps() -> Iterator[Case]:
+    from grading.submission.handed_in import parse_time
+
+    for piece in (",9", "9", "a ", "1m ", "2026-01-01 ", " ", "+02", "/zone"):
+        yield f"time {piece!r}", lambda piece=piece: parse_time(repeated(piece, 200))
+
+
 def main() -> None:
-    for family in (notebooks, sources, pages, outputs, templates, evidence):
+    for family in (notebooks, sources, pages, outputs, templates, evidence, timestamps):
         for place, read in family():
             signal.alarm(SECONDS)
             started = time.monotonic()

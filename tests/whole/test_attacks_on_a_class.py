@@ -38,6 +38,7 @@ pytestmark = pytest.mark.slow
 CELLS = sorted(path.stem for path in (CASES / "attacks" / "cell").glob("*.py"))
 NOTEBOOKS = sorted(path.stem for path in (CASES / "attacks" / "notebook").glob("*.py"))
 FILES = sorted(path.stem for path in (CASES / "attacks" / "files").glob("*.py"))
+WORKERS = sorted(path.stem for path in (CASES / "attacks" / "worker").glob("*.py"))
 LIMITS = {"seconds_per_cell": 10, "seconds_total": 40, "seconds_per_call": 1, "seconds_all_calls": 6, "memory_mb": 512}
 DESERVED = {"leaks_hidden_inputs": STATS}
 """Attacks whose function is right all the same: they earn their points, and must leak nothing."""
@@ -124,6 +125,8 @@ class Graded:
             hand_in(self.course, f"notebook_{name}", None, None, mutate=load_case(f"notebook/{name}.py").mutate)
         for name in FILES:
             hand_in(self.course, f"files_{name}", plant=load_case(f"files/{name}.py").plant)
+        for name in WORKERS:
+            hand_in(self.course, f"worker_{name}", twice=None, mutate=load_case(f"worker/{name}.py").mutate)
         for name, answer in MORE.items():
             hand_in(self.course, f"more_{name}", answer, None, mutate=add_script_cell)
         hand_in(self.course, "z_last_interpolated", answer=INTERPOLATED)
@@ -132,7 +135,9 @@ class Graded:
         started = time.monotonic()
         self.summary = autograde(self.course, ASSIGNMENT, jobs=2, limits=LIMITS)
         self.seconds = time.monotonic() - started
+        started = time.monotonic()
         feedback.generate(self.course, ASSIGNMENT)
+        self.seconds_of_feedback = time.monotonic() - started
         class_report.build(self.course, ASSIGNMENT)
         self.scores = automatic(self.course)
 
@@ -170,7 +175,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
 
 def test_the_class_is_graded_whole(graded: Graded) -> None:
     assert graded.summary.failed == {}
-    assert graded.summary.graded == 2 + len(CELLS) + len(NOTEBOOKS) + len(FILES) + len(MORE)
+    assert graded.summary.graded == 2 + len(CELLS) + len(NOTEBOOKS) + len(FILES) + len(WORKERS) + len(MORE)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -289,6 +294,30 @@ def test_the_run_ends_within_its_limits(graded: Graded) -> None:
     """Nobody holds a worker beyond the limits of its two notebooks."""
     longest = 2 * (LIMITS["seconds_total"] + LIMITS["seconds_all_calls"] + 30)
     assert max(graded.record(student)["seconds"] for student in graded.scores) < longest
+
+
+def test_what_the_grader_itself_reads_does_not_hold_it_up(graded: Graded) -> None:
+    """Each of these took minutes or a gigabyte; a right function beside one keeps its points."""
+    for name in WORKERS:
+        assert graded.record(f"worker_{name}")["seconds"] < 20
+        right = name != "compile_bomb"
+        assert graded.scores[f"worker_{name}"]["stats_p95"] == (STATS["stats_p95"] if right else 0.0)
+    assert graded.record("cell_update_display_flood")["seconds"] < 20
+    assert graded.seconds_of_feedback < len(graded.scores) * 2
+
+
+def test_a_file_in_the_place_of_a_folder_and_a_time_that_is_none(graded: Graded) -> None:
+    assert graded.scores["files_file_named_like_a_course_folder"] == FULL
+    assert graded.scores["files_timestamp_stops_the_class"] == FULL
+    flags = {flag["id"] for flag in graded.record("files_timestamp_stops_the_class")["flags"]}
+    assert "time-unknown" in flags
+
+
+def test_no_class_and_no_bar_of_the_page_is_a_students(graded: Graded) -> None:
+    for path, text in graded.texts("cell_overlay", "feedback"):
+        if path.suffix == ".html":
+            assert '<div class="navbar' not in text
+            assert '<div class="modal' not in text
 
 
 def test_a_stopped_run_tells_the_student_why(graded: Graded) -> None:
