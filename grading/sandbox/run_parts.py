@@ -19,6 +19,7 @@ class Cell:
 
     @classmethod
     def of(cls, value: "Cell | Mapping[str, Any]") -> "Cell":
+        """A cell as it is, or from plain values."""
         return (
             value
             if isinstance(value, Cell)
@@ -52,6 +53,7 @@ class Call:
 
     @classmethod
     def of(cls, value: "Call | Mapping[str, Any]") -> "Call":
+        """A call as it is, or from plain values."""
         if isinstance(value, Call):
             return value
         return cls(

@@ -42,6 +42,7 @@ class LineSession(Session):
         header: Any = None,
         metadata: Any = None,
     ) -> Any:
+        """A message of the kernel as one line on the channel; nothing from a process that a submission forked."""
         if isinstance(msg_or_type, dict):
             message = msg_or_type
         else:
@@ -98,15 +99,19 @@ class Stream(io.TextIOBase):
         self._owner = os.getpid()
 
     def fileno(self) -> int:
+        """That of the real stream, for whoever writes past Python."""
         return self._number
 
     def isatty(self) -> bool:
+        """Never: nobody sits in front of it."""
         return False
 
     def writable(self) -> bool:
+        """Always."""
         return True
 
     def write(self, text: str) -> int:
+        """Keep the text until the next flush, or send it where it is much; returns its length."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text)}")
         if os.getpid() != self._owner:  # a process the student forked: its text takes the descriptor
@@ -119,6 +124,7 @@ class Stream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
+        """Send what is kept."""
         if os.getpid() != self._owner or not self._parts:
             return
         text, self._parts, self._characters = "".join(self._parts), [], 0

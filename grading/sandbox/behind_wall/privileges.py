@@ -27,6 +27,7 @@ def prctl(option: int, *arguments: Any) -> None:
 
 
 def die_with_parent() -> None:
+    """The kernel kills this process when the thread that started it ends."""
     prctl(_PR_SET_PDEATHSIG, 9)
 
 
@@ -36,10 +37,12 @@ def hide_memory() -> None:
 
 
 def adopt_orphans() -> None:
+    """Processes whose parent ended become children of this one, which can then end them."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def no_new_privileges() -> None:
+    """No program that this process starts can gain rights, whatever its file says."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 

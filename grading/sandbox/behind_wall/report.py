@@ -11,6 +11,7 @@ from typing import Any
 
 
 def look() -> dict[str, Any]:
+    """What a process in this place is and may do, as it finds it itself."""
     status = _status()
     return {
         "uid": os.getuid(),

@@ -48,6 +48,7 @@ class Server:
         self.environment: dict[str, str] = {}
 
     def start(self) -> None:
+        """Give up what is not needed, load what every submission needs, and serve until the grader goes away."""
         privileges.hide_memory()
         if self.config["kind"] != "bubblewrap":
             privileges.die_with_parent()
@@ -155,9 +156,11 @@ class Server:
         frames.send(self.control, {"spawned": pid})
 
     def do_interrupt(self, _request: dict[str, Any], _fds: list[int]) -> None:
+        """Ctrl-C for the child."""
         self._signal(signal.SIGINT)
 
     def do_kill(self, _request: dict[str, Any], _fds: list[int]) -> None:
+        """End the child at once."""
         self._signal(signal.SIGKILL)
 
     def do_end(self, _request: dict[str, Any], _fds: list[int]) -> None:

@@ -36,6 +36,7 @@ _WRITABLE = [_HOME, "/tmp", "/dev/shm", _SERVER_HOME]
 
 
 def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
+    """How to start the server inside bubblewrap; IsolationUnavailable where there is no such command."""
     tool = shutil.which("bwrap")
     if tool is None:
         raise IsolationUnavailable(

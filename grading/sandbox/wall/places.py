@@ -26,6 +26,7 @@ _FIRST_UID, _UIDS, _BOXES_PER_PROCESS = 0x7C000000, 1 << 26, 16
 
 
 def student_environment(home: str, prefix: str) -> dict[str, str]:
+    """The variables that a submission finds."""
     return {
         "HOME": home,
         "USER": "student",
@@ -90,12 +91,14 @@ def python_folders() -> tuple[Path, ...]:
 
 
 def library_folder() -> Path:
+    """Where the installed library lies."""
     import deep_learning_cases
 
     return Path(str(deep_learning_cases.__file__)).resolve().parent
 
 
 def course_folder() -> Path:
+    """The checkout that holds the course, which nothing behind the wall may see."""
     return Path(__file__).resolve().parents[3]
 
 

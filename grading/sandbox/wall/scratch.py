@@ -30,6 +30,7 @@ _YOUNG_SECONDS = 60.0
 
 
 def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
+    """How to start the server under Landlock; IsolationUnavailable where the kernel has none."""
     version = landlock.version()
     if version < 1:
         raise IsolationUnavailable(
@@ -74,6 +75,7 @@ def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) ->
 
 
 def unprotected_plan(_limits: Limits, control_fd: int, box: int, _program: bytes) -> Plan:
+    """How to start the server behind resource limits alone."""
     return _plain(control_fd, box, change_user=False)
 
 
