@@ -91,6 +91,7 @@ class Stream(iostream.IOStream):
     def next_request(self) -> None:
         """Whatever comes from now on belongs to a new request."""
         self._asked = self._whole = self._answered = False
+        self._heard = bool(self._unread().strip())
 
     def asked(self) -> None:
         """The header of the request is here."""
@@ -101,9 +102,13 @@ class Stream(iostream.IOStream):
         self._whole = True
 
     def read_from_fd(self, buf: bytearray | memoryview) -> int | None:
-        """Tornado's own; notes that the other side has nothing more to send."""
+        """Tornado's own; notes that something came, and that the other side has nothing more to send.
+
+        A header may be taken from the buffer already and not be looked at yet when the end is found behind it.
+        """
         count = super().read_from_fd(buf)
         self._ended = self._ended or count == 0
+        self._heard = self._heard or bool(count and bytes(buf[:count]).strip())
         return count
 
     def write(self, data: bytes | memoryview) -> "asyncio.Future[None]":
@@ -121,7 +126,7 @@ class Stream(iostream.IOStream):
     def close(self, exc_info: Any = False) -> None:
         """Tornado's own, after an answer to a request that was under way."""
         if not self.closed():
-            under_way = self._asked or bool(self._unread().strip())
+            under_way = self._asked or self._heard
             if under_way and not self._answered:
                 self._say_why(exc_info)
             if under_way and not (self._ended or self._whole):
