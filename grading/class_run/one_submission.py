@@ -1,4 +1,4 @@
-"""One submission, start to end, in a worker: stage -> rebuild -> run -> ask -> judge.
+"""One submission, start to end, in a worker: stage -> rebuild -> run all notebooks -> ask -> judge.
 
 The worker executes and judges; it never sees the gradebook.  A job and its result are JSON-able, so they may cross a
 process or a machine, and a result says all that is ever recorded: the rebuilt and executed notebooks, the points of
@@ -6,16 +6,18 @@ every automatic item with its message, the notes, flags and mistakes, and the is
 """
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from grading.course import skeleton as skeletons
 from grading.judging.evidence import FolderJudge
+from grading.judging.flags import Flag
 from grading.judging.items import ItemResult
-from grading.judging.judges import FOLDER_JUDGES, FUNCTION_JUDGES, judged_outside
+from grading.judging.judges import FOLDER_JUDGES, FUNCTION_JUDGES, FunctionJudge, judged_outside
 from grading.judging.tests_inside import INSIDE, judge_inside
 from grading.judging.verdict_cells import put_message, put_verdict
+from grading.sandbox.run_parts import Part
 from grading.submission.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
 from grading.submission.sanitise import clean_outputs
 from grading.submission.stage import read_file
@@ -33,17 +35,21 @@ def grade_submission(job: Json, box: Any) -> Json:
     """Grade one staged submission in ``box`` (:func:`grading.sandbox.box.open_box`).
 
     ``job``: {"assignment", "student", "folder" (staged, see :mod:`grading.submission.stage`), "work_folder" (the files
-    a notebook finds beside it; the staged folder if absent), "skeletons", "seed", "inputs" (fingerprint of the hidden
-    ones), "left_out", "digest", "only" (notebook names or None)}.  Returns the result described above; a fault of the
-    submission is in the result, never raised.
+    a notebook finds beside it; the staged folder if absent), "skeletons", "seed" (the student's own), "inputs"
+    (fingerprint of the course's hidden ones), "left_out", "digest", "only" (notebook names or None)}.  Returns the
+    result described above; a fault of the submission is in the result, never raised.
     """
     started = time.monotonic()
     evidence = _Evidence(job, box)
     notebooks, flags = {}, []
-    for name, skeleton in job["skeletons"].items():
-        if job.get("only") is not None and name not in job["only"]:
-            continue
-        notebooks[name], found = _grade_notebook(name, skeleton, job, box, evidence)
+    chosen = [name for name in job["skeletons"] if job.get("only") is None or name in job["only"]]
+    prepared = {name: _prepare(name, job["skeletons"][name], job) for name in chosen}
+    to_run = [one for one in prepared.values() if one.runs]
+    # All together: every cell of every notebook has run before the first question to any of them.
+    for one, run in zip(to_run, box.run_all([one.part for one in to_run]), strict=True):
+        one.run = run.to_dict()
+    for name, one in prepared.items():
+        notebooks[name], found = one.outcome if one.outcome is not None else _judge(one, evidence)
         flags += found
     return {
         "schema": RESULT_SCHEMA,
@@ -54,18 +60,39 @@ def grade_submission(job: Json, box: Any) -> Json:
         "status": "graded",
         "notebooks": notebooks,
         "left_out": job.get("left_out", []),
-        "flags": flags + evidence.flags,
+        "flags": flags + evidence.flags + _wall_flags(box.isolation),
         "isolation": dict(box.isolation),
         "seconds": round(time.monotonic() - started, 3),
     }
 
 
-def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_Evidence") -> tuple[Json, list[Json]]:
+@dataclass
+class _Prepared:
+    """A notebook, rebuilt, and what it will be asked; ``outcome`` is there where nothing is left to do."""
+
+    skeleton: Json
+    record: Json
+    notebook: Json
+    asked: dict[FunctionJudge, tuple[list[Any], list[Json]]]
+    files: Path
+    runs: bool = False
+    run: Json = field(default_factory=lambda: _nothing_ran())
+    outcome: tuple[Json, list[Json]] | None = None
+
+    @property
+    def part(self) -> Part:
+        calls = [call for _, questions in self.asked.values() for call in questions]
+        return Part.of(_cells(self.notebook), self.files, calls)
+
+
+def _prepare(name: str, skeleton: Json, job: Json) -> _Prepared:
     path = Path(job["folder"], f"{name}.ipynb")
     record: Json = {"status": "graded", "notes": [], "items": [], "scores": {}, "stopped": None, "seconds": 0.0}
+    prepared = _Prepared(skeleton, record, {}, {}, Path(job.get("work_folder") or job["folder"]))
     content = read_file(path, MAX_NOTEBOOK_BYTES)
     if content is None and (why := _why_not(path, job.get("left_out", []))) is None:
-        return record | {"status": "missing", "scores": dict.fromkeys(_automatic(skeleton), 0.0)}, []
+        prepared.outcome = record | {"status": "missing", "scores": dict.fromkeys(_automatic(skeleton), 0.0)}, []
+        return prepared
     try:
         if content is None:
             raise NotANotebookError(f"{path.name} could not be taken over ({why}): expected a file saved by Jupyter")
@@ -76,9 +103,13 @@ def _grade_notebook(name: str, skeleton: Json, job: Json, box: Any, evidence: "_
         put_verdict(notebook, items, str(error))
         scores = dict.fromkeys(_automatic(skeleton), 0.0)
         kept = {"notebook": notebook, "items": [asdict(i) for i in items], "scores": scores, "message": str(error)}
-        return record | {"status": "not_a_notebook"} | kept, []
-    notebook, record["notes"] = rebuild(skeleton, submitted)
-    return _run_and_judge(notebook, skeleton, record, job, box, evidence)
+        prepared.outcome = record | {"status": "not_a_notebook"} | kept, []
+        return prepared
+    prepared.notebook, record["notes"] = rebuild(skeleton, submitted)
+    wanted = _automatic(skeleton)
+    prepared.asked = {judge: judge.ask(job["seed"]) for judge in FUNCTION_JUDGES if judge.concerns(wanted)}
+    prepared.runs = skeletons.runs(skeleton)
+    return prepared
 
 
 def _why_not(path: Path, left_out: list[Json]) -> str | None:
@@ -88,19 +119,14 @@ def _why_not(path: Path, left_out: list[Json]) -> str | None:
     return next((str(entry["why"]) for entry in left_out if entry["name"] == path.name), None)
 
 
-def _run_and_judge(
-    notebook: Json, skeleton: Json, record: Json, job: Json, box: Any, evidence: "_Evidence"
-) -> tuple[Json, list[Json]]:
+def _judge(prepared: _Prepared, evidence: "_Evidence") -> tuple[Json, list[Json]]:
+    skeleton, notebook, run, record = prepared.skeleton, prepared.notebook, prepared.run, prepared.record
     wanted = _automatic(skeleton)
-    asked = {judge: judge.ask(job["seed"]) for judge in FUNCTION_JUDGES if judge.concerns(wanted)}
-    calls = [call for _, questions in asked.values() for call in questions]
-    run = _nothing_ran()
-    if skeletons.runs(skeleton):
-        run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls).to_dict()
+    if prepared.runs:
         _put_outputs(notebook, run)
     items: list[ItemResult] = []
     flags: list[Json] = []
-    for judge, (questions, _) in asked.items():
+    for judge, (questions, _) in prepared.asked.items():
         found, remarks = judge.judge(questions, run, _student_source(notebook))
         items += found
         flags += [_as_dict(flag) for flag in remarks]
@@ -124,6 +150,15 @@ def _run_and_judge(
         "seconds": round(float(run["seconds"]), 3),
     }
     return record, flags
+
+
+def _wall_flags(isolation: Json) -> list[Json]:
+    """A weaker wall than this machine's best has to be seen by a person, for each submission behind it."""
+    reasons = isolation.get("not_possible") or []
+    weaker = isolation.get("kind") == "none" or reasons
+    why = f": {'; '.join(reasons)}"[:300] if reasons else ""
+    flag = Flag("weaker-wall", f"ran behind {isolation.get('kind')} alone{why}", "isolation")
+    return [asdict(flag)] if weaker else []
 
 
 def _student_source(notebook: Json) -> str:

@@ -13,6 +13,8 @@ from grading.class_run.machine_faults import database_fault, machine_fault
 from grading.class_run.pool import Backend, DaskBackend, LocalBackend, Outcome, run_all
 from grading.class_run.record import Recorder, course_files
 from grading.class_run.spool import FAILED, PENDING, RECORDED, Spool, slim
+from grading.judging.seed import course_seed, own_seed
+from grading.sandbox.box import weaker
 from grading.submission.stage import Staged, stage
 
 __all__ = ["Options", "Summary", "grade_class"]
@@ -84,7 +86,6 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
 class _Run:
     def __init__(self, recorder: Recorder, options: Options, spool: Spool) -> None:
         from grading.exercises.latency_stats.questions import fingerprint
-        from grading.judging.seed import course_seed
         from grading.sandbox.limits import Limits
 
         try:
@@ -99,6 +100,7 @@ class _Run:
         self.seed = course_seed(options.seed_file or (own if own.is_file() else None))
         self.inputs = fingerprint(self.seed)
         self.only = recorder.only
+        self.said = False
 
     def plan(self) -> tuple[list[str], int]:
         """(students to grade, how many are up to date). A run that is resumed keeps what it has already recorded."""
@@ -175,6 +177,7 @@ class _Run:
         student, error = outcome.key, outcome.error
         try:
             if outcome.result is not None:
+                self._say_once(outcome.result.get("isolation") or {})
                 self._keep_others(student, outcome.result)
                 self.spool.put(student, outcome.result)
                 try:
@@ -199,6 +202,11 @@ class _Run:
             shutil.rmtree(self.scratch / student, ignore_errors=True)
             shutil.rmtree(self._beside(student), ignore_errors=True)
 
+    def _say_once(self, isolation: Json) -> None:
+        if isolation.get("not_possible") and not self.said:
+            self.said = True
+            print(weaker(isolation), file=sys.stderr)
+
     def _keep_others(self, student: str, result: Json) -> None:
         """When only some notebooks are graded, what is known of the others stays known."""
         before = (self.spool.get(student) or {}).get("result")
@@ -217,7 +225,7 @@ class _Run:
             "work_folder": str(self._beside(student)),
             "skeletons": self.skeletons,
             "only": self.only,
-            "seed": self.seed,
+            "seed": own_seed(self.seed, student),
             "inputs": self.inputs,
             "left_out": staged.left_out,
             "digest": staged.digest,

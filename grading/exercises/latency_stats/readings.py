@@ -23,7 +23,7 @@ class Reading:
 
     ``values`` holds a number per quantity, or the id of a mistake of form where there is none; it is empty if the
     function raised.  ``error`` is the exception's type name, None if there is no answer at all.  ``changed`` tells
-    whether the samples were altered.
+    that the samples were altered, ``kept`` that they were not; neither holds where it is not known.
     """
 
     fixture: Fixture
@@ -34,6 +34,7 @@ class Reading:
     error: str | None
     value_error: bool
     changed: bool
+    kept: bool
     used_library: bool
 
 
@@ -44,6 +45,8 @@ def read(fixture: Fixture, answer: Any) -> Reading:
     values = {quantity: _value(answer, quantity) for quantity in QUANTITIES} if answered else {}
     numbers = {quantity: float(value) for quantity, value in values.items() if not isinstance(value, str)}
     case = Case(fixture.samples, int(fixture.batch_size), numbers)
+    after = answer.get("samples_after")
+    same = _same(fixture, after) if isinstance(after, list) and not fixture.bad else None
     kind, ancestry = _error(answer.get("error"))
     return Reading(
         fixture=fixture,
@@ -53,7 +56,8 @@ def read(fixture: Fixture, answer: Any) -> Reading:
         values=values,
         error=None if answered else kind,
         value_error="ValueError" in ancestry,
-        changed=_changed(fixture, answer.get("samples_after")),
+        changed=same is False,
+        kept=same is True,
         used_library=answer.get("used_library") is True,
     )
 
@@ -87,8 +91,5 @@ def _error(error: Any) -> tuple[str | None, list[Any]]:
     return error["type"], ancestry if isinstance(ancestry, list) else []
 
 
-def _changed(fixture: Fixture, after: Any) -> bool:
-    """Whether proper samples differ from what was handed over; unknown counts as unchanged, for the answer decides."""
-    if fixture.bad or not isinstance(after, list):
-        return False
-    return len(after) != len(fixture.samples) or any(a != b for a, b in zip(after, fixture.samples, strict=True))
+def _same(fixture: Fixture, after: list[Any]) -> bool:
+    return len(after) == len(fixture.samples) and all(a == b for a, b in zip(after, fixture.samples, strict=True))

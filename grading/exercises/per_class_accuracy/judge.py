@@ -58,6 +58,7 @@ class _Reading:
     error: str | None
     value_error: bool
     changed: bool
+    kept: bool
 
     @property
     def right(self) -> bool:
@@ -107,6 +108,7 @@ def _read(question: Question, answer: Any) -> _Reading:
     known = isinstance(error, dict) and isinstance(error.get("type"), str) and error["type"] not in _LOST
     ancestry = error.get("mro") if known and isinstance(error, dict) else []
     after = answer.get("samples_after")
+    same = after == [*question.predictions, *question.labels] if isinstance(after, list) else None
     return _Reading(
         question=question,
         answered=answered,
@@ -114,7 +116,8 @@ def _read(question: Question, answer: Any) -> _Reading:
         form=form,
         error=error["type"] if known and isinstance(error, dict) and not answered else None,
         value_error=isinstance(ancestry, list) and "ValueError" in ancestry,
-        changed=isinstance(after, list) and after != [*question.predictions, *question.labels],
+        changed=same is False,
+        kept=same is True,
     )
 
 
@@ -218,6 +221,8 @@ def _manners(proper: list[_Reading], faulty: list[_Reading]) -> ItemResult:
     item = "per_class_manners"
     if any(reading.changed for reading in proper):
         return ItemResult.of(item, 0, sentences("changes-its-input"), "changes-its-input")
+    if not all(reading.kept for reading in proper):
+        return ItemResult.of(item, 0, sentences("input-not-shown"), "input-not-shown")
     accepted = {reading.question.bad for reading in faulty if reading.answered}
     other = {reading.question.bad for reading in faulty if not reading.answered and not reading.value_error}
     for mistake, faults, fraction in (("accepts-bad-input", accepted, 0.0), ("wrong-error-type", other, 0.5)):
