@@ -25,25 +25,18 @@ from behind_wall import coerce, slot
 
 # Bound at import, before anything of a student's: a patched os or json module costs its author the answers, at most.
 _fork, _exit, _kill, _waitpid, _close = os.fork, os._exit, os.kill, os.waitpid, os.close
-_dumps, _loads = json.dumps, json.loads
+_dumps, _loads, _freeze = json.dumps, json.loads, gc.freeze
 _LENGTH = struct.Struct("!I")
 MAX_ANSWER_BYTES = 4 << 20
 _ITS_OWN = ("_positive", "_median", "_sum", "_of_round")
 _MOST_DESCRIPTORS = 1024  # RLIMIT_NOFILE of a submission
 
 
-def serve(
-    control: socket.socket, namespace: Callable[[], dict[str, Any]], seconds: float, shielded: bool, frozen: int = -1
-) -> None:
-    """Answer calls until the other side closes.  ``shielded``: nobody but the student's processes can be signalled.
-
-    ``frozen`` is how many objects were out of the collector's sight before the cells ran.
-    """
-    if gc.get_freeze_count() > frozen:
-        gc.unfreeze()
+def serve(control: socket.socket, namespace: Callable[[], dict[str, Any]], seconds: float, shielded: bool) -> None:
+    """Answer calls until the other side closes.  ``shielded``: nobody but the student's processes can be signalled."""
     used = switch_library_off()
     gc.collect()
-    gc.freeze()
+    _freeze()
     gc.disable()
     end_others(shielded)
     while True:

@@ -131,6 +131,7 @@ class Kernel:
         # `%cd` and `%store` write there when they are first used; the server's own folder is not theirs to write to.
         self.shell.profile_dir._trait_values["location"] = os.path.expanduser("~/.ipython/profile_default")
         sys.path.insert(0, "")
+        gc.freeze = _nothing  # what is frozen could not be found when the library's summary is switched off
         # What reports on the answers is not a name away from the code that it reports on.
         for name in [name for name in sys.modules if name.partition(".")[0] == "behind_wall"]:
             del sys.modules[name]
@@ -144,7 +145,6 @@ class Kernel:
         loop = asyncio.get_running_loop()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         staged: dict[str, tuple[int, int]] = {}
-        frozen = gc.get_freeze_count()
         while True:
             # Waiting in the loop and not in recv lets the student's background tasks go on between two cells.
             readable = loop.create_future()
@@ -172,7 +172,6 @@ class Kernel:
                     lambda: self.shell.user_ns,
                     float(request["seconds"]),
                     bool(self.config["shielded"]),
-                    frozen,
                 )
                 return
 
@@ -193,6 +192,10 @@ class Kernel:
         for stream in self.streams:
             stream.flush()
         self.session.put({"type": "done", "id": request["id"], "count": self.shell.execution_count - 1})
+
+
+def _nothing() -> None:
+    return
 
 
 def _quiet_log() -> logging.Logger:
