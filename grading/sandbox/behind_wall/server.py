@@ -43,8 +43,8 @@ class Server:
         self.handle: int | None = None
         self.status: int | None = None
         self.processor = 0.0
-        self.anchor = self.inner = 0
-        self.told: Any = None
+        self.world: world.World | None = None
+        self.home = -1
         self.moved: list[tuple[str, str]] = []
         self.place: dict[str, Any] = {}
         self.spawned: list[int] = []
@@ -64,11 +64,13 @@ class Server:
         needed = (
             [privileges.CAP_KILL, privileges.CAP_SETGID, privileges.CAP_SETUID] if self.config["change_user"] else []
         )
-        needed += [privileges.CAP_SYS_ADMIN] if self.own_mounts else []
+        needed += [privileges.CAP_SYS_ADMIN, privileges.CAP_SYS_CHROOT] if self.own_mounts else []
         needed += [privileges.CAP_DAC_READ_SEARCH] if self.config["keep_search"] else []
         if needed:
             privileges.shrink(sum(1 << number for number in needed))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self.own_mounts:
+            self.home = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self.environment = dict(os.environ)
         os.environ.update(self.config["environment"])
         os.umask(0o022)
@@ -176,10 +178,8 @@ class Server:
     def do_hide(self, _request: dict[str, Any], _fds: list[int]) -> None:
         """Take the library's own summary out of the submission's sight: hidden inputs are about to come in."""
         done = False
-        if self.own_mounts and self.child is not None and self.anchor:
-            with contextlib.suppress(OSError):
-                os.kill(self.child, signal.SIGUSR1)
-                done = bool(select.select([self.told], [], [], 5.0)[0]) and self.told.readline() == b"hidden\n"
+        if self.world is not None:
+            done = self._in_world(world.hide, self._library_summary())
         elif not self.own_mounts:
             for number, path in enumerate(self._library_summary()):
                 aside = os.path.join(self.config["server_home"], f"aside-{number}")
@@ -211,39 +211,21 @@ class Server:
 
     def _fork(self, fds: list[int], request: dict[str, Any], body: Any) -> None:
         self.place = request.get("place") or {}
-        reader, writer = os.pipe()
-        pid = os.fork()
+        if self.own_mounts:
+            self.world = world.World(self.home)
+        pid = self.world.fork() if self.world is not None else os.fork()
         if pid == 0:
-            os.close(reader)
-            self.control.close()
-            self._begin(writer, fds, body)
-        os.close(writer)
+            self._begin(fds, body)
         for number in fds:
             os.close(number)
-        self.told = open(reader, "rb", buffering=0)  # noqa: SIM115 - it lives as long as the child
-        told = self.told.readline().split()
-        self.anchor, self.inner = (int(told[0]), int(told[1])) if len(told) == 2 else (0, 0)
         self.child, self.status = pid, None
         self.handle = os.pidfd_open(pid)
 
-    def _begin(self, writer: int, fds: list[int], body: Any) -> None:
-        """In the forked child, which ends here: make a world where mounts can be made, run the body confined."""
+    def _begin(self, fds: list[int], body: Any) -> None:
+        """In the forked child, which ends here: run the body, confined."""
         status = 1
         try:
-            if self.own_mounts:
-                anchor = world.leave()
-                try:
-                    inner = os.fork()
-                except OSError:
-                    os.kill(anchor, signal.SIGKILL)
-                    raise
-                if inner:
-                    for number in fds:
-                        os.close(number)
-                    os.write(writer, f"{anchor} {inner}\n".encode())
-                    status = min(255, abs(world.keep(anchor, inner, writer, self._library_summary())))
-                    return
-            os.close(writer)
+            self.control.close()
             channel = socket.socket(fileno=fds[0])
             null = os.open(os.devnull, os.O_RDONLY)
             os.dup2(null, 0)
@@ -265,7 +247,8 @@ class Server:
         config = self.config | self.place
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.setsid()
-        if self.own_mounts:
+        if self.world is not None:
+            self.world.leave()
             world.furnish(config)
         else:
             privileges.die_with_parent()
@@ -312,10 +295,9 @@ class Server:
     # Ending ---------------------------------------------------------------------------------------------------------
 
     def _signal(self, number: int) -> None:
-        """A signal to the submission's process; the end of it is the end of its world."""
         if self.child is not None:
             with contextlib.suppress(OSError):
-                os.kill((self.anchor if number == signal.SIGKILL else self.inner) or self.child, number)
+                os.kill(self.child, number)
 
     def _end_child(self) -> None:
         if self.child is None:
@@ -331,13 +313,13 @@ class Server:
             self.status, self.processor = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
         if self.handle is not None:
             os.close(self.handle)
-        if self.told is not None:
-            self.told.close()
-        self.child = self.handle = self.told = None
+        if self.world is not None:  # the end of the submission's process is the end of its world
+            self.world.end()
+        self.child = self.handle = self.world = None
 
     def _sweep(self) -> bool:
         """Kill every process of the submission, also the ones that left its session; True when none is left."""
-        if self.own_mounts:  # the kernel has ended its PID namespace before the keeper could end
+        if self.own_mounts:  # the kernel has ended its PID namespace with its first process
             self._reap()
             return True
         deadline = time.monotonic() + 2.0
@@ -368,6 +350,21 @@ class Server:
                 return
             if pid in self.spawned:
                 self.spawned.remove(pid)
+
+    def _in_world(self, action: Any, *arguments: Any) -> bool:
+        """Do something in a short-lived child among the submission's mounts, with the server's rights."""
+        entered = self.world
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                assert entered is not None
+                entered.enter_mounts()
+                action(*arguments)
+                status = 0
+            finally:
+                os._exit(status)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
     def _as_student(self, action: Any, *arguments: Any) -> bool:
         """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
@@ -415,7 +412,7 @@ class Server:
     def _strangers(self) -> list[int]:
         """Live processes that belong to a submission."""
         if self.own_mounts:
-            return slot.descendants(self.child, {self.anchor}) if self.child is not None else []
+            return [self.child, *slot.descendants(self.child, set())] if self.child is not None else []
         uid = self.place.get("uid") if self.config["change_user"] else None
         return slot.strangers({os.getpid(), os.getppid(), *self.spawned}, uid)
 

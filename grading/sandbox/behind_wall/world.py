@@ -1,21 +1,22 @@
 """A world for one submission: namespaces and empty folders that did not exist before it and end with it.
 
-A *keeper*, forked from the server, leaves the server's namespaces.  The first process of the new PID namespace does
-nothing but exist: when it is killed, the kernel ends everything else in there.  The submission's process is the second;
-its parent is the keeper, outside, which no call inside can name.
+Its first process, the *anchor*, does nothing but exist: when it is killed, the kernel ends everything else in its PID
+namespace.  The submission's process is the second; its parent is the server, outside, which no call inside can name.
 """
 
 import contextlib
 import ctypes
 import os
 import signal
+import socket
 from typing import Any
 
 _NEW_MOUNTS, _NEW_IPC, _NEW_PID, _NEW_NET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
-_SHARED = 0x100 | 0x200 | 0x400  # CLONE_VM, CLONE_FS, CLONE_FILES
+_SHARED = 0x100 | 0x400  # CLONE_VM, CLONE_FILES
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_EXEC, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
 _REMOUNT, _RELATIVE_TIMES = 32, 1 << 21
 _INODES = 65536
+_STACK_BYTES = 65536
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _COUNTERS = (
     "buddyinfo", "diskstats", "fs", "interrupts", "key-users", "keys", "locks", "pressure", "schedstat", "slabinfo",
@@ -24,24 +25,69 @@ _COUNTERS = (
 """What /proc tells of the whole machine and no library asks for: others' work would show in it."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_stack: Any = None
+_libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
 
 
-def leave() -> int:
-    """In the keeper: leave the server's namespaces; the id of the new PID namespace's first process, as seen here."""
-    _checked(_libc.unshare(_NEW_MOUNTS | _NEW_IPC | _NEW_PID | _NEW_NET), "unshare")
-    return _anchor()
+class World:
+    """One submission's, as the server holds it."""
 
+    def __init__(self, home: int) -> None:
+        """``home`` is a descriptor of the server's own PID namespace."""
+        self._home = home
+        self._ours, self._theirs = socket.socketpair()
+        _checked(_libc.unshare(_NEW_PID), "unshare")  # for children alone
+        try:
+            self.anchor = self._anchor()
+        except OSError:
+            self._back_home()
+            raise
 
-def _anchor() -> int:
-    """A process that waits for ever.  It shares the keeper's memory, so that it costs no copy, and has no handler of
-    any signal, so that from inside its namespace none reaches it."""
-    global _stack
-    _stack = ctypes.create_string_buffer(65536)
-    top = (ctypes.addressof(_stack) + 65536 - 256) & ~15
-    _libc.clone.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-    waits = ctypes.cast(_libc.pause, ctypes.c_void_p)
-    return _checked(int(_libc.clone(waits, top, _SHARED | signal.SIGCHLD, None)), "clone")
+    def _anchor(self) -> int:
+        """It shares the server's memory, so that it costs no copy, and has no handler of any signal, so that from
+        inside its namespace none reaches it; its memory is as closed to others as the server's."""
+        self._stack = ctypes.create_string_buffer(_STACK_BYTES)
+        top = (ctypes.addressof(self._stack) + _STACK_BYTES - 256) & ~15
+        waits = ctypes.cast(_libc.pause, ctypes.c_void_p)
+        return _checked(int(_libc.clone(waits, top, _SHARED | signal.SIGCHLD, None)), "clone")
+
+    def _back_home(self) -> None:
+        _checked(_libc.setns(self._home, _NEW_PID), "setns")
+
+    def fork(self) -> int:
+        """Fork the submission's process."""
+        try:
+            pid = os.fork()
+        except OSError:
+            self._back_home()
+            self.end()
+            raise
+        if pid:
+            self._theirs.close()
+            self._back_home()
+        return pid
+
+    def leave(self) -> None:
+        """In the submission's process: leave the server's other namespaces, and hand it the mounts."""
+        _checked(_libc.unshare(_NEW_MOUNTS | _NEW_IPC | _NEW_NET), "unshare")
+        number = os.open("/proc/self/ns/mnt", os.O_RDONLY)
+        socket.send_fds(self._theirs, [b"m"], [number])
+        for one in (number, self._home, self._ours.detach(), self._theirs.detach()):
+            os.close(one)
+
+    def enter_mounts(self) -> None:
+        """In a process of the server's: see what the submission sees."""
+        self._ours.settimeout(5.0)
+        _, (number,), _, _ = socket.recv_fds(self._ours, 1, 1)
+        _checked(_libc.setns(number, _NEW_MOUNTS), "setns")
+        os.close(number)
+
+    def end(self) -> None:
+        """Kill the anchor, and with it all that is left; the submission's own process has been waited for."""
+        with contextlib.suppress(OSError):
+            os.kill(self.anchor, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.anchor, 0)
+        self._ours.close()
 
 
 def furnish(config: dict[str, Any]) -> None:
@@ -86,7 +132,7 @@ def _write_protect(path: str) -> None:
 
 
 def hide(paths: list[str]) -> None:
-    """In the keeper, whose mounts are the submission's: nothing to be read in these files and folders from here on."""
+    """In a process with the server's capabilities that has entered: nothing to be read in these from here on."""
     for path in paths:
         if os.path.isdir(path):
             _mount("tmpfs", path, "tmpfs", _READ_ONLY | _NO_SETUID | _NO_DEVICES, "size=4k,mode=755")
@@ -94,27 +140,12 @@ def hide(paths: list[str]) -> None:
             _mount("/dev/null", path, None, _BIND)
 
 
-def keep(anchor: int, inner: int, told: int, hidden: list[str]) -> int:
-    """In the keeper: wait for the submission's process, then end all of its namespace; its exit status.
-
-    On a signal, ``hidden`` is hidden, and a line on ``told`` says so.
-    """
-
-    def on_signal(_number: int, _frame: Any) -> None:
-        hide(hidden)
-        os.write(told, b"hidden\n")
-
-    signal.signal(signal.SIGUSR1, on_signal)
-    status = 1
-    while True:
-        try:
-            pid, ended = os.waitpid(-1, 0)
-        except ChildProcessError:
-            return status
-        if pid == inner:
-            status = os.waitstatus_to_exitcode(ended)
-            with contextlib.suppress(OSError):
-                os.kill(anchor, signal.SIGKILL)
+def _write_protect(path: str) -> None:
+    """Read-only for what concerns the file itself; a device is written to as before.  Other restrictions stay."""
+    flags = os.statvfs(path).f_flag
+    kept = flags & (_NO_SETUID | _NO_DEVICES | _NO_EXEC | os.ST_NOATIME | os.ST_NODIRATIME)
+    kept |= _RELATIVE_TIMES if flags & os.ST_RELATIME else 0
+    _mount("none", path, None, _REMOUNT | _BIND | _READ_ONLY | kept)
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:

@@ -48,7 +48,12 @@ def bubblewrap_plan(limits: Limits, control_fd: int, program: bytes) -> Plan:
     command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     # Kept by the server alone, to make each submission a world of its own and, as root, to become the student's user;
     # its children lose them before anything of a student's runs.
-    kept = ("CAP_SETPCAP", "CAP_SYS_ADMIN", *(("CAP_SETUID", "CAP_SETGID", "CAP_KILL") if root else ()))
+    kept = (
+        "CAP_SETPCAP",
+        "CAP_SYS_ADMIN",
+        "CAP_SYS_CHROOT",
+        *(("CAP_SETUID", "CAP_SETGID", "CAP_KILL") if root else ()),
+    )
     command += ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
     if not root:
         command += ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
@@ -116,10 +121,7 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
     arguments += [
         "--proc",
         "/proc",
-        "--dev",
-        "/dev",
-        "--remount-ro",
-        "/dev",
+        *_devices(),
         "--perms",
         "1777",
         "--size",
@@ -138,6 +140,19 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
     arguments += ["--perms", "0755", "--size", str(32 << 20), "--tmpfs", _SERVER_HOME]
     arguments += files.font_cache_arguments()
     return [*arguments, "--remount-ro", "/"]
+
+
+def _devices() -> list[str]:
+    """A /dev by hand: bubblewrap's own would take a second user namespace, out of whose sight the first one's PID
+    namespace would be.  Each world mounts its own /dev/pts."""
+    arguments = ["--perms", "0755", "--tmpfs", "/dev", "--dir", "/dev/pts", "--dir", "/dev/shm"]
+    for name in ("null", "zero", "full", "random", "urandom", "tty"):
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    links = {"fd": "/proc/self/fd", "ptmx": "pts/ptmx", "core": "/proc/kcore"}
+    links |= {name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
+    for name, target in links.items():
+        arguments += ["--symlink", target, f"/dev/{name}"]
+    return [*arguments, "--remount-ro", "/dev"]
 
 
 def _kept() -> list[str]:

@@ -263,7 +263,9 @@ def test_the_wall_binds_an_allow_list_and_nothing_of_the_course(monkeypatch: pyt
     plan.close()
     course = Path(__file__).resolve().parents[3]
     bound = [plan.command[at + 1] for at, word in enumerate(plan.command) if word in ("--ro-bind", "--ro-bind-try")]
-    assert not [word for word in plan.command if word in ("--bind", "--dev-bind", "--share-net")]
+    assert not [word for word in plan.command if word in ("--bind", "--share-net")]
+    devices = {plan.command[at + 1] for at, word in enumerate(plan.command) if word == "--dev-bind"}
+    assert devices == {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty")}
     inside_course = {path for path in bound if Path(path).is_relative_to(course)}
     allowed = {str(course / "grading/sandbox/behind_wall"), str(course / "deep_learning_cases")}
     assert all(path in allowed or "venv" in path or "site-packages" in path for path in inside_course)
