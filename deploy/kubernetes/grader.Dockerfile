@@ -17,5 +17,5 @@ COPY deploy/instructor deploy/instructor
 RUN python -m pip install --no-cache-dir --extra-index-url https://download.pytorch.org/whl/cpu --constraint constraints.txt --editable '.[torch,lab,service,grading]' \
  && python -m pip install --no-cache-dir 'jupyterhub>=5.5,<7'
 
-USER instructor
+# No USER line: only root can give each submission a user of its own where bubblewrap cannot start (docs/security.md).
 ENV PYTHONPATH=/opt/deep-learning-cases

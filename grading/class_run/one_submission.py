@@ -1,4 +1,4 @@
-"""One submission, start to end, in a worker: stage -> rebuild -> run -> ask -> judge.
+"""One submission, start to end, in a worker: stage -> rebuild -> run all notebooks -> ask -> judge.
 
 The worker executes and judges; it never sees the gradebook.  A job and its result are JSON-able, so they may cross a
 process or a machine, and a result says all that is ever recorded: the rebuilt and executed notebooks, the points of
@@ -6,7 +6,7 @@ every automatic item with its message, the notes, flags and mistakes, and the is
 """
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from grading.course.skeleton import Cell, Notebook, role_of
 from grading.judging.evidence import FolderJudge
 from grading.judging.flags import Flag
 from grading.judging.items import ItemResult
-from grading.judging.judges import FOLDER_JUDGES, FUNCTION_JUDGES, judged_outside
+from grading.judging.judges import FOLDER_JUDGES, FUNCTION_JUDGES, FunctionJudge, judged_outside
 from grading.judging.tests_inside import INSIDE, judge_inside
 from grading.judging.verdict_cells import put_message, put_verdict
+from grading.sandbox.run_parts import Part
 from grading.submission.rebuild import MAX_NOTEBOOK_BYTES, NotANotebookError, parse_notebook, rebuild
 from grading.submission.sanitise import clean_outputs
 from grading.submission.stage import LeftOut, read_file
@@ -41,10 +42,15 @@ def grade_submission(job: Job, box: Any) -> Result:
     evidence = _Evidence(job, box)
     notebooks: dict[str, NotebookResult] = {}
     flags: list[Flag] = []
-    for name, skeleton in job["skeletons"].items():
-        if (only := job.get("only")) is not None and name not in only:
-            continue
-        notebooks[name], found = _grade_notebook(name, skeleton, job, box, evidence)
+    only = job.get("only")
+    chosen = [name for name in job["skeletons"] if only is None or name in only]
+    prepared = {name: _prepare(name, job["skeletons"][name], job) for name in chosen}
+    to_run = [one for one in prepared.values() if one.runs]
+    # All together: every cell of every notebook has run before the first question to any of them.
+    for one, run in zip(to_run, box.run_all([one.part for one in to_run]), strict=True):
+        one.run = run.to_dict()
+    for name, one in prepared.items():
+        notebooks[name], found = (one.record, []) if one.settled else _judge(one, evidence)
         flags += found
     return {
         "schema": RESULT_SCHEMA,
@@ -55,21 +61,40 @@ def grade_submission(job: Job, box: Any) -> Result:
         "status": "graded",
         "notebooks": notebooks,
         "left_out": job.get("left_out", []),
-        "flags": [flag.record() for flag in flags + evidence.flags],
+        "flags": [flag.record() for flag in flags + evidence.flags + _wall_flags(box.isolation)],
         "isolation": dict(box.isolation),
         "seconds": round(time.monotonic() - started, 3),
     }
 
 
-def _grade_notebook(
-    name: str, skeleton: Notebook, job: Job, box: Any, evidence: "_Evidence"
-) -> tuple[NotebookResult, list[Flag]]:
+@dataclass
+class _Prepared:
+    """A notebook, rebuilt, and what it will be asked; ``settled`` where nothing is left to do."""
+
+    skeleton: Notebook
+    record: NotebookResult
+    files: Path
+    notebook: Notebook = field(default_factory=dict)
+    asked: dict[FunctionJudge, tuple[list[Any], list[Any]]] = field(default_factory=dict)
+    runs: bool = False
+    run: Json = field(default_factory=lambda: _nothing_ran())
+    settled: bool = False
+
+    @property
+    def part(self) -> Part:
+        calls = [call for _, questions in self.asked.values() for call in questions]
+        return Part.of(_cells(self.notebook), self.files, calls)
+
+
+def _prepare(name: str, skeleton: Notebook, job: Job) -> _Prepared:
     path = Path(job["folder"], f"{name}.ipynb")
     nothing = dict.fromkeys(_automatic(skeleton), 0.0)
     record = NotebookResult(status="graded", notes=[], items=[], scores=nothing, stopped=None, seconds=0.0)
+    prepared = _Prepared(skeleton, record, Path(job.get("work_folder") or job["folder"]))
     content = read_file(path, MAX_NOTEBOOK_BYTES)
     if content is None and (why := _why_not(path, job.get("left_out", []))) is None:
-        return record | {"status": "missing"}, []
+        record["status"], prepared.settled = "missing", True
+        return prepared
     try:
         if content is None:
             raise NotANotebookError(f"{path.name} could not be taken over ({why}): expected a file saved by Jupyter")
@@ -79,9 +104,13 @@ def _grade_notebook(
         items = [_zero(cell, str(error)) for cell in _automatic_cells(skeleton)]
         put_verdict(notebook, items, str(error))
         record |= {"status": "not_a_notebook", "notebook": notebook, "message": str(error)}
-        return record | {"items": [item.record() for item in items]}, []
-    notebook, record["notes"] = rebuild(skeleton, submitted)
-    return _run_and_judge(notebook, skeleton, record, job, box, evidence)
+        record["items"], prepared.settled = [item.record() for item in items], True
+        return prepared
+    prepared.notebook, record["notes"] = rebuild(skeleton, submitted)
+    wanted = _automatic(skeleton)
+    prepared.asked = {judge: judge.ask(job["seed"]) for judge in FUNCTION_JUDGES if judge.concerns(wanted)}
+    prepared.runs = skeletons.runs(skeleton)
+    return prepared
 
 
 def _why_not(path: Path, left_out: list[LeftOut]) -> str | None:
@@ -91,19 +120,14 @@ def _why_not(path: Path, left_out: list[LeftOut]) -> str | None:
     return next((entry["why"] for entry in left_out if entry["name"] == path.name), None)
 
 
-def _run_and_judge(
-    notebook: Notebook, skeleton: Notebook, record: NotebookResult, job: Job, box: Any, evidence: "_Evidence"
-) -> tuple[NotebookResult, list[Flag]]:
+def _judge(prepared: _Prepared, evidence: "_Evidence") -> tuple[NotebookResult, list[Flag]]:
+    skeleton, notebook, run, record = prepared.skeleton, prepared.notebook, prepared.run, prepared.record
     wanted = _automatic(skeleton)
-    asked = {judge: judge.ask(job["seed"]) for judge in FUNCTION_JUDGES if judge.concerns(wanted)}
-    calls = [call for _, questions in asked.values() for call in questions]
-    run = _nothing_ran()
-    if skeletons.runs(skeleton):
-        run = box.run(_cells(notebook), Path(job.get("work_folder") or job["folder"]), calls).to_dict()
+    if prepared.runs:
         _put_outputs(notebook, run)
     items: list[ItemResult] = []
     flags: list[Flag] = []
-    for judge, (questions, _) in asked.items():
+    for judge, (questions, _) in prepared.asked.items():
         found, remarks = judge.judge(questions, run, _student_source(notebook))
         items += found
         flags += remarks
@@ -127,6 +151,14 @@ def _run_and_judge(
         "seconds": round(float(run["seconds"]), 3),
     }
     return record, flags
+
+
+def _wall_flags(isolation: Json) -> list[Flag]:
+    """A weaker wall than this machine's best has to be seen by a person, for each submission behind it."""
+    reasons = isolation.get("not_possible") or []
+    why = f": {'; '.join(reasons)}"[:300] if reasons else ""
+    flag = Flag("weaker-wall", f"ran behind {isolation.get('kind')} alone{why}", "isolation")
+    return [flag] if isolation.get("kind") == "none" or reasons else []
 
 
 def _student_source(notebook: Notebook) -> str:

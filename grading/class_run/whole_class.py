@@ -5,8 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from deep_learning_cases.errors import DeepLearningCasesError, FileError, InputError
+from deep_learning_cases.ground.command_line import say
 from grading.class_run.beside import files_beside, in_the_way, put_link
 from grading.class_run.gradebook import shared
 from grading.class_run.machine_faults import machine_fault, raise_if_of_all, sentence
@@ -15,6 +17,8 @@ from grading.class_run.record import Recorder
 from grading.class_run.records import Job, Result, Settings
 from grading.class_run.spool import FAILED, PENDING, RECORDED, Spool, slim
 from grading.judging.flags import FlagRecord
+from grading.judging.seed import course_seed, own_seed
+from grading.sandbox.box import weaker
 from grading.submission.handed_in import TIMESTAMP, has_unreadable_time
 from grading.submission.stage import LeftOut, Staged, stage
 
@@ -92,7 +96,6 @@ def grade_class(recorder: Recorder, options: Options, backend: Backend | None = 
 class _Run:
     def __init__(self, recorder: Recorder, options: Options, spool: Spool) -> None:
         from grading.exercises.latency_stats.questions import fingerprint
-        from grading.judging.seed import course_seed
         from grading.sandbox.limits import Limits
 
         try:
@@ -107,6 +110,7 @@ class _Run:
         self.seed = course_seed(options.seed_file or (own if own.is_file() else None))
         self.inputs = fingerprint(self.seed)
         self.only = recorder.only
+        self.said = False
 
     def plan(self) -> tuple[list[str], int]:
         """(students to grade, how many are up to date). A run that is resumed keeps what it has already recorded."""
@@ -180,6 +184,8 @@ class _Run:
         """Spool and record one outcome; the error, in one line, if it has to be voided instead."""
         student = outcome.key
         try:
+            if outcome.result is not None:
+                self._say_once(outcome.result.get("isolation") or {})
             error = outcome.error if outcome.result is None else self._record(student, outcome.result)
             if outcome.result is not None and error is None:
                 return None
@@ -211,6 +217,11 @@ class _Run:
         self.spool.failed(student, error)
         return error
 
+    def _say_once(self, isolation: dict[str, Any]) -> None:
+        if isolation.get("not_possible") and not self.said:
+            self.said = True
+            say(weaker(isolation), error=True)
+
     def _keep_others(self, student: str, result: Result) -> None:
         """When only some notebooks are graded, what is known of the others stays known."""
         before = self._known(student)
@@ -230,7 +241,7 @@ class _Run:
             "work_folder": str(self._beside(student)),
             "skeletons": self.skeletons,
             "only": self.only,
-            "seed": self.seed,
+            "seed": own_seed(self.seed, student),
             "inputs": self.inputs,
             "left_out": left_out,
             "digest": staged.digest,

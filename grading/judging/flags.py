@@ -42,7 +42,7 @@ _LOOKS_AROUND = {
         "changes how cells are run",
     ),
     "copies-the-library": (
-        r"(?s)\A(?=.*latency_summary)(?=.*(getsource|__code__|spec_from_file_location|\bexec\())",
+        r"(?s)\A(?=.*latency_summary)(?=.*(getsource|__code__|spec_from_file_location|\bexec\(|\breload\(|\bmarshal\b|FunctionType))",
         "takes the library's own function apart or loads it a second time",
     ),
     "patches-comparisons": (r"\b(assert_\w++|isclose|allclose)\s*+=[^=]", "replaces functions that compare numbers"),

@@ -107,9 +107,15 @@ class Reply:
 
     @property
     def changed(self) -> bool:
-        """Whether the numbers are others now; unknown counts as unchanged, for the answer decides."""
+        """Whether the numbers are known to be others now."""
         after = self.answer.get("samples_after")
         return isinstance(after, list) and after != list(self.handed_over)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the numbers are known to be the same; where it is not known, neither this nor ``changed`` holds."""
+        after = self.answer.get("samples_after")
+        return isinstance(after, list) and after == list(self.handed_over)
 
 
 def unanswered(proper: Sequence[Reply], reached: bool) -> str | None:

@@ -1,6 +1,8 @@
 """A course's secret seed, from which the hidden questions of every exercise follow; it never enters version control."""
 
 import contextlib
+import hashlib
+import hmac
 import os
 import secrets
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 from deep_learning_cases.errors import FileError, InputError
 from grading.course.places import COURSE
 
-__all__ = ["DEFAULT_SEED_FILE", "course_seed", "new_seed", "read_seed", "write_seed"]
+__all__ = ["DEFAULT_SEED_FILE", "course_seed", "new_seed", "own_seed", "read_seed", "write_seed"]
 
 DEFAULT_SEED_FILE = COURSE / "fixtures.seed"
 MIN_SEED_CHARACTERS = 16
@@ -27,6 +29,11 @@ def course_seed(path: str | Path | None = None) -> str:
         with contextlib.suppress(InputError):
             write_seed(DEFAULT_SEED_FILE)
     return read_seed(DEFAULT_SEED_FILE if path is None else path)
+
+
+def own_seed(seed: str, student: str) -> str:
+    """The seed of one student's questions: what another has seen of theirs is worth nothing here."""
+    return hmac.new(seed.encode(), b"questions of\0" + os.fsencode(student), hashlib.sha256).hexdigest()
 
 
 def read_seed(path: str | Path) -> str:

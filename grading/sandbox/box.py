@@ -1,13 +1,13 @@
 """A box: one slot in which submissions run one after the other, each behind the wall and none seeing another."""
 
 import contextlib
-import itertools
 import json
 import os
 import select
 import socket
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,15 +15,14 @@ from typing import Any
 from grading.sandbox.behind_wall import frames
 from grading.sandbox.conversation import Conversation
 from grading.sandbox.limits import Limits
-from grading.sandbox.run_parts import Call, Cell, Run
-from grading.sandbox.server_link import Lost, ServerLink
+from grading.sandbox.run_parts import Call, Cell, Part, Run
+from grading.sandbox.server_link import Lost, ServerLink, Talk
 from grading.sandbox.staged import read_folder, send_files
 from grading.sandbox.wall.kinds import KINDS
-from grading.sandbox.wall.plan import IsolationUnavailable
+from grading.sandbox.wall.plan import IsolationUnavailable, remove_folder
 
-__all__ = ["Box", "ComputeFailed", "open_box"]
+__all__ = ["Box", "ComputeFailed", "open_box", "weaker"]
 
-_counter = itertools.count()
 _MAX_RESULT_BYTES = 8 << 20
 _LOADED_FOR_COMPUTING = ("jsonschema", "onnx", "onnxruntime")
 """What checking evidence imports on first use, 0.2 s that no submission should pay; a missing one is no failure."""
@@ -38,18 +37,28 @@ def open_box(
     isolation: str = "auto",
     cold: bool = False,
     modules: Iterable[str] = (),
+    say: bool = True,
 ) -> "Box":
     """Start a box; use it as a context manager.
 
-    ``isolation`` is "auto" (bubblewrap, else Landlock), or one kind by name; "none" only ever by name.  ``cold`` gives
-    every submission a fresh kernel over ipc instead of a forked one.  ``modules`` are loaded beforehand for
-    :meth:`Box.compute`.
+    ``isolation`` is "auto" (bubblewrap, else Landlock), or one kind by name; "none" only ever by name.  That it became
+    the weaker one is said on standard error, unless ``say`` is false, and is in ``Box.isolation`` in any case.
+    ``cold`` gives every submission a fresh kernel over ipc instead of a forked one.  ``modules`` are loaded beforehand
+    for :meth:`Box.compute`.
     Raises :class:`IsolationUnavailable`, one line, where nothing can be put in force.
     """
     if isolation not in ("auto", *KINDS):
         raise ValueError(f"isolation is {isolation!r}: expected auto, {', '.join(KINDS)}; correct the name")
     bounds = limits if isinstance(limits, Limits) else Limits.from_dict(limits or {})
-    return Box(bounds, isolation, cold, tuple(modules))
+    box = Box(bounds, isolation, cold, tuple(modules))
+    if say and box.isolation["not_possible"]:
+        print(weaker(box.isolation), file=sys.stderr)
+    return box
+
+
+def weaker(isolation: Mapping[str, Any]) -> str:
+    """One line about a wall that is not the strongest."""
+    return f"a weaker wall, {isolation['kind']} alone, because {'; '.join(isolation['not_possible'])}"
 
 
 class Box:
@@ -59,8 +68,8 @@ class Box:
         self.limits, self.cold = limits, cold
         self._wanted = isolation
         self._modules = modules
-        self._number = next(_counter)
         self._link: ServerLink | None = None
+        self._more: list[Talk] = []
         self._compute: socket.socket | None = None
         self.restarts = 0
         self.isolation: dict[str, Any] = {}
@@ -79,6 +88,9 @@ class Box:
         if self._compute is not None:
             self._compute.close()
             self._compute = None
+        for talk in self._more:
+            talk.close()
+        self._more = []
         if self._link is not None:
             self._link.close()
             self._link = None
@@ -92,7 +104,7 @@ class Box:
                 )
                 continue
             try:
-                link = ServerLink(kind, self.limits, self._number)
+                link = ServerLink(kind, self.limits)
             except IsolationUnavailable as error:
                 reasons.append(str(error))
                 continue
@@ -102,7 +114,7 @@ class Box:
             return link
         raise IsolationUnavailable(
             "; ".join(reasons)
-            + "; refusing to run students' code unprotected (isolation 'none' does, if you ask for it)"
+            + "; refusing to run students' code unprotected: see the table of walls in docs/security.md"
             if len(reasons) > 1 or self._wanted == "auto"
             else reasons[0]
         )
@@ -135,31 +147,53 @@ class Box:
         calls: Iterable[Call | Mapping[str, Any]] = (),
         calls_per_process: int = 10,
     ) -> Run:
-        """Run the cells of one submission in a fresh process, then ask the calls.
+        """Run the cells of one notebook in a world of its own, then ask the calls.
 
         ``files`` is a folder whose regular files are copied into the work folder first.  ``calls_per_process`` calls
         share one forked child; with 1, no call's input is ever in another's memory, for some 7 ms a call.  Never raises
         for anything that the submission does; what ended it early is in ``Run.stopped``.
         """
-        started = time.monotonic()
-        cell_list, call_list = [Cell.of(cell) for cell in cells], [Call.of(call) for call in calls]
-        staged = read_folder(files, self.limits) if files is not None else []
+        return self.run_all([Part.of(cells, files, calls)], calls_per_process)[0]
+
+    def run_all(self, parts: Sequence[Part], calls_per_process: int = 10) -> list[Run]:
+        """Run the notebooks of one submission, each in a world of its own, all their cells before the first call.
+
+        Worlds with calls wait until the cells of every notebook have run; then nothing that any of them writes is
+        read any more but answers.
+        """
+        asked = [part for part in parts if part.calls]
+        talks = self._talks(max(1, len(asked)))
+        runs: dict[int, Run] = {}
+        waiting: list[_Session] = []
+        for part in sorted(parts, key=lambda part: bool(part.calls)):
+            session = _Session(self, talks[len(waiting)], part, calls_per_process)
+            session.run_cells()
+            if part.calls:
+                waiting.append(session)
+            else:
+                runs[id(part)] = session.end()
+                if session.unclean:
+                    self._discard()
+                    talks = self._talks(max(1, len(asked)))
+        for session in waiting:
+            session.seal()
+        for session in waiting:
+            session.ask()
+            runs[id(session.part)] = session.end()
+        if any(session.unclean for session in waiting):
+            self._discard()
+        return [runs[id(part)] for part in parts]
+
+    def _talks(self, number: int) -> list[Talk]:
+        """As many servers as worlds have to exist at a time: the first, and some forked from it."""
         link = self._server()
-        conversation = Conversation(link, self.limits, cell_list, call_list, calls_per_process)
-        try:
-            conversation.start(staged, self.cold)
-            conversation.run_cells()
-            conversation.ask()
-        except Lost:
-            conversation.lost()
-        finally:
-            conversation.close()
-            processor = self._end(link)
-        run = conversation.result()
-        run.cpu_seconds = processor
-        run.seconds = time.monotonic() - started
-        run.isolation = self.isolation
-        return run
+        while len(self._more) < number - 1:
+            control = self._spawn(())
+            if control is None:
+                self._discard()
+                raise ComputeFailed("no second process could be prepared behind the wall: try again")
+            self._more.append(Talk(control, link.group))
+        return [link, *self._more]
 
     def _server(self) -> ServerLink:
         """The running server; another one where it was lost between two submissions."""
@@ -167,19 +201,15 @@ class Box:
             self._discard()
         return self._link or self._open()
 
-    def _end(self, link: ServerLink) -> float:
-        """Kill and empty; a slot that cannot be made clean is thrown away.  Returns the CPU seconds that were used."""
-        processor = 0.0
-        try:
-            link.request({"op": "end"})
-            ended = link.wait_for("ended")
-            processor = float(ended.get("cpu_seconds", 0.0))
-            if ended.get("clean") is True:
-                return processor
-        except Lost:
-            pass
-        self._discard()
-        return processor
+    def make_place(self) -> dict[str, Any]:
+        """A fresh folder and user for one submission, where the wall needs them from outside."""
+        plan = self._server().plan
+        return plan.make_place() if plan is not None else {}
+
+    def remove_place(self, place: dict[str, Any]) -> None:
+        """Remove what :meth:`make_place` made."""
+        if place:
+            remove_folder(place["folder"])
 
     def _discard(self) -> None:
         self.close()
@@ -206,7 +236,8 @@ class Box:
         ours, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_WRONLY)
         try:
-            request = {"op": "compute", "name": name, "arguments": list(arguments), "named": named}
+            place = self.make_place()
+            request = {"op": "compute", "name": name, "arguments": list(arguments), "named": named, "place": place}
             with ours:
                 try:
                     control.settimeout(10.0)
@@ -221,6 +252,7 @@ class Box:
                     ) from error
                 finally:
                     self._end_compute(control)
+                    self.remove_place(place)
         finally:
             theirs.close()
             os.close(null)
@@ -264,6 +296,58 @@ class Box:
                     return
         except (frames.Closed, OSError, ValueError, AttributeError):
             self._discard()
+
+
+class _Session:
+    """One notebook's conversation, from its world's first moment to its last."""
+
+    def __init__(self, box: Box, talk: Talk, part: Part, per_process: int) -> None:
+        self.box, self.talk, self.part = box, talk, part
+        self.started = time.monotonic()
+        self.seconds = 0.0
+        self.unclean = False
+        self.conversation = Conversation(talk, box.limits, list(part.cells), list(part.calls), per_process)
+        self.place = box.make_place()
+
+    def run_cells(self) -> None:
+        staged = read_folder(self.part.files, self.box.limits) if self.part.files is not None else []
+        with self._going():
+            self.conversation.start(staged, self.box.cold, self.place)
+            self.conversation.run_cells()
+
+    def seal(self) -> None:
+        with self._going():
+            self.conversation.seal()
+
+    def ask(self) -> None:
+        with self._going():
+            self.conversation.ask()
+
+    @contextlib.contextmanager
+    def _going(self) -> Iterator[None]:
+        """The time it takes is the notebook's; a server that is gone ends it."""
+        started = time.monotonic()
+        try:
+            yield
+        except Lost:
+            self.conversation.lost()
+            self.unclean = True
+        finally:
+            self.seconds += time.monotonic() - started
+
+    def end(self) -> Run:
+        """End the world; a server that does not say that it did so is not used again."""
+        processor = 0.0
+        with self._going():
+            self.conversation.close()
+            self.talk.request({"op": "end"})
+            ended = self.talk.wait_for("ended")
+            processor = float(ended.get("cpu_seconds", 0.0))
+            self.unclean = self.unclean or ended.get("clean") is not True
+        self.box.remove_place(self.place)
+        run = self.conversation.result()
+        run.cpu_seconds, run.seconds, run.isolation = processor, self.seconds, self.box.isolation
+        return run
 
 
 def _read_line(sock: socket.socket, deadline: float, max_bytes: int) -> bytes:

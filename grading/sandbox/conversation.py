@@ -16,7 +16,7 @@ from grading.sandbox.limits import Limits
 from grading.sandbox.lines import Lines
 from grading.sandbox.outputs import Outputs
 from grading.sandbox.run_parts import Call, Cell, Run
-from grading.sandbox.server_link import Lost, ServerLink
+from grading.sandbox.server_link import Lost, Talk
 from grading.sandbox.staged import send_files
 
 __all__ = ["Conversation"]
@@ -35,7 +35,7 @@ class _Ended(Exception):
 class Conversation:
     """One run; ``result`` is complete whatever happened before."""
 
-    def __init__(self, link: ServerLink, limits: Limits, cells: list[Cell], calls: list[Call], per_child: int) -> None:
+    def __init__(self, link: Talk, limits: Limits, cells: list[Cell], calls: list[Call], per_child: int) -> None:
         self.per_child = per_child
         self.link, self.limits, self.cells, self.calls = link, limits, cells, calls
         kilobyte = limits.output_kb * 1024
@@ -45,14 +45,14 @@ class Conversation:
         self.current = 0
         self.discarded = 0
         self.pending: deque[tuple[dict[str, Any], int]] = deque()
-        self.exited = False
+        self.exited = self.sealed = False
         self.killed_for = ""
         self.channel: socket.socket | None = None
         self.pipes: dict[int, str] = {}
         self.kills_before = link.group.out_of_memory() if link.group else 0
         self.counts: list[int | None] = [None] * len(cells)
 
-    def start(self, staged: list[tuple[str, bytes]], cold: bool) -> None:
+    def start(self, staged: list[tuple[str, bytes]], cold: bool, place: dict[str, Any]) -> None:
         """Have the server fork the submission's process and hand it its files."""
         ours, theirs = socket.socketpair()
         out_reader, out_writer = os.pipe()
@@ -61,7 +61,7 @@ class Conversation:
         for number in self.pipes:
             os.set_blocking(number, False)
         try:
-            request = {"op": "cold" if cold else "run", "output_kb": self.limits.output_kb}
+            request = {"op": "cold" if cold else "run", "output_kb": self.limits.output_kb, "place": place}
             self.link.request(request, (theirs.fileno(), out_writer, error_writer))
         finally:
             theirs.close()
@@ -117,19 +117,25 @@ class Conversation:
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
+    def seal(self) -> None:
+        """From here on nothing that the process writes is read but answers: a hidden input may come to exist."""
+        if self.calls and not self.exited and self.channel is not None:
+            with contextlib.suppress(_Ended):
+                self._request({"op": "calls", "seconds": self.limits.seconds_all_calls + self.limits.seconds_per_call})
+                self._until("calls", time.monotonic() + 10.0)
+                self.link.request({"op": "hide"})
+                self.sealed = self.link.wait_for("hidden").get("done") is True
+        self._close_pipes()
+
     def ask(self) -> None:
-        """Ask every call; from here on nothing that the process writes is read but the answers themselves."""
-        if not self.calls or self.exited or self.channel is None:
+        """Ask every call of a run that is sealed."""
+        if not self.sealed or self.exited or self.channel is None:
             return
         known = answers.known_names([cell.source for cell in self.cells])
-        with contextlib.suppress(_Ended):
-            self._request({"op": "calls", "seconds": self.limits.seconds_all_calls + self.limits.seconds_per_call})
-            self._until("calls", time.monotonic() + 10.0)
-            self._close_pipes()
-            self.run.asked = True
-            self.run.answers = Asker(self.channel, self.limits, self.link.control, self._has_ended).ask(
-                self.calls, self.per_child, known
-            )
+        self.run.asked = True
+        self.run.answers = Asker(self.channel, self.limits, self.link.control, self._has_ended).ask(
+            self.calls, self.per_child, known
+        )
 
     # Reading --------------------------------------------------------------------------------------------------------
 

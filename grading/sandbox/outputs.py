@@ -10,6 +10,8 @@ __all__ = ["Outputs"]
 
 _OUTPUT_TYPES = {"stream", "display_data", "execute_result", "update_display_data", "error", "clear_output"}
 _MAX_OUTPUTS_PER_CELL = 2000
+_MAX_LOOKS_PER_CELL = 200_000
+"""An update of a display is looked for among all outputs; so many looks are fractions of a second."""
 _MAX_DEPTH = 20
 _MAX_UPDATES = 100_000
 """Outputs of a run that messages may change afterwards: one message changes all outputs of its name."""
@@ -40,6 +42,7 @@ class Outputs:
         self.cut = [False] * count
         self._named: Counter[str] = Counter()
         self._updates_left = _MAX_UPDATES
+        self._looks = [_MAX_LOOKS_PER_CELL] * count
 
     def begin(self) -> None:
         """A new cell starts: a clear_output(wait=True) of the one before no longer holds."""
@@ -62,8 +65,10 @@ class Outputs:
             self._total += self._cell_bytes - self._left[index]
             self._left[index] = self._cell_bytes
         else:
+            self._looks[index] -= 1 + (kind == "update_display_data") * sum(len(cell.outputs) for cell in self.cells)
             if (
-                size > self._left[index]
+                self._looks[index] < 0
+                or size > self._left[index]
                 or size > self._total
                 or len(self.cells[index].outputs) >= _MAX_OUTPUTS_PER_CELL
             ):

@@ -1,10 +1,11 @@
 """What goes into a run and what comes out of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
-__all__ = ["CONTAINERS", "Call", "Cell", "Run"]
+__all__ = ["CONTAINERS", "Call", "Cell", "Part", "Run"]
 
 CONTAINERS = ("list", "tuple", "numpy", "numpy_int")
 
@@ -64,6 +65,25 @@ class Call:
             str(value.get("function", "latency_stats")),
             tuple(value.get("arguments", ())),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One notebook of a submission: its cells, the files it finds beside it, the questions to its function."""
+
+    cells: tuple[Cell, ...]
+    files: Path | None = None
+    calls: tuple[Call, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        cells: Iterable[Cell | Mapping[str, Any]],
+        files: Path | None = None,
+        calls: Iterable[Call | Mapping[str, Any]] = (),
+    ) -> "Part":
+        """A part from cells and calls as they are, or as plain values."""
+        return cls(tuple(map(Cell.of, cells)), files, tuple(map(Call.of, calls)))
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,15 +73,36 @@ def test_the_address_for_the_scheduler_is_the_services():
     assert f"--scheduler {address}" in (DEPLOY / "kubernetes.md").read_text()
 
 
-def test_no_pod_runs_as_root_or_holds_a_token_of_the_cluster():
-    for name in ("formgrader", "dask-scheduler", "dask-worker"):
+def test_pods_hold_no_token_of_the_cluster_and_no_more_rights_than_the_wall_needs():
+    """Where submissions run the grader changes the user, which takes root with these capabilities and no others."""
+    needed = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID"}
+    for name, user, added in (("formgrader", 0, needed), ("dask-scheduler", 10000, set()), ("dask-worker", 0, needed)):
         pod = _pod(name)
         assert pod["automountServiceAccountToken"] is False
         (container,) = pod["containers"]
         context = pod.get("securityContext", {}) | container["securityContext"]
-        assert context["runAsUser"] == 10000
+        assert context["runAsUser"] == user
         assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"]["drop"] == ["ALL"]
+        assert set(context["capabilities"].get("add", [])) == added
         assert container["resources"]["limits"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities away")
+def test_the_wall_stands_with_the_capabilities_of_these_pods():
+    capabilities = _pod("dask-worker")["containers"][0]["securityContext"]["capabilities"]["add"]
+    # A Python in a closed home, as this test's may be, can only be read with one more.
+    bounds = ",".join(["-all", *(f"+{name.lower()}" for name in (*capabilities, "DAC_READ_SEARCH"))])
+    code = (
+        "from grading.sandbox.box import open_box\n"
+        "with open_box() as box:\n"
+        "    run = box.run([{'id': 'a', 'source': 'import os; print(os.getuid() > 65535)'}])\n"
+        "    print(box.isolation['kind'], box.isolation['user_changed'], run.outputs['a'][0]['text'])"
+    )
+    command = ["setpriv", "--bounding-set", bounds, "--inh-caps", "-all", "--no-new-privs", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=DEPLOY.parent, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["landlock", "True", "True"], done.stderr
+    assert not [line for line in done.stderr.splitlines() if "could not remove" in line]
 
 
 def test_everybody_gets_a_user_id_of_their_own_and_its_name_once():

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grading.exercises.latency_stats.diagnosis import Diagnosis, diagnose
+from grading.exercises.latency_stats.likeness import likeness_flags
 from grading.exercises.latency_stats.messages import PRAISE, raised_remark, wrong_message
 from grading.exercises.latency_stats.mistakes import RAISED, sentences
 from grading.exercises.latency_stats.questions import Fixture
@@ -68,7 +69,7 @@ def judge(
     """
     proper = [read(fixture, answers.get(fixture.id)) for fixture in fixtures if not fixture.bad]
     faulty = [read(fixture, answers.get(fixture.id)) for fixture in fixtures if fixture.bad]
-    flags = source_flags(source)
+    flags = source_flags(source) + likeness_flags(source)
     used_library = any(reading.used_library for reading in proper + faulty)
     if used_library:
         flags.append(
@@ -216,6 +217,8 @@ def _without_tuples_it_cannot_change(readings: list[Reading]) -> list[Reading]:
 def _pure(proper: list[Reading]) -> ItemResult:
     if any(reading.changed for reading in proper):
         return ItemResult.of("stats_pure", 0, sentences("changes-its-input", "n"), "changes-its-input")
+    if not all(reading.kept for reading in proper):
+        return ItemResult.of("stats_pure", 0, sentences("input-not-shown", "n"), "input-not-shown")
     return ItemResult.of("stats_pure", 1, PRAISE["stats_pure"])
 
 

@@ -197,6 +197,8 @@ def _manners(proper: list[_Reading], faulty: list[_Reading]) -> ItemResult:
     item = "per_class_manners"
     if any(reading.changed for reading in proper):
         return ItemResult.of(item, 0, sentences("changes-its-input"), "changes-its-input")
+    if not all(reading.kept for reading in proper):
+        return ItemResult.of(item, 0, sentences("input-not-shown"), "input-not-shown")
     accepted, other = faults_of(faulty)
     for mistake, faults, fraction in (("accepts-bad-input", accepted, 0.0), ("wrong-error-type", other, 0.5)):
         if faults:

@@ -18,23 +18,25 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any
 
-from behind_wall import coerce
+from behind_wall import coerce, slot
 
 # Bound at import, before anything of a student's: a patched os or json module costs its author the answers, at most.
 _fork, _exit, _kill, _waitpid, _close = os.fork, os._exit, os.kill, os.waitpid, os.close
-_dumps, _loads = json.dumps, json.loads
+_dumps, _loads, _freeze = json.dumps, json.loads, gc.freeze
 _LENGTH = struct.Struct("!I")
 MAX_ANSWER_BYTES = 4 << 20
+_ITS_OWN = ("_positive", "_median", "_sum", "_of_round")
 _MOST_DESCRIPTORS = 1024  # RLIMIT_NOFILE of a submission
 
 
 def serve(control: socket.socket, namespace: Callable[[], dict[str, Any]], seconds: float, shielded: bool) -> None:
-    """Answer calls until the other side closes.  ``shielded``: nobody but the student's processes has this user."""
+    """Answer calls until the other side closes.  ``shielded``: nobody but the student's processes can be signalled."""
     used = switch_library_off()
     gc.collect()
-    gc.freeze()
+    _freeze()
     gc.disable()
     end_others(shielded)
     while True:
@@ -80,7 +82,7 @@ def end_others(shielded: bool) -> None:
             with contextlib.suppress(OSError):
                 _kill(-1, signal.SIGKILL)
         else:
-            for child in _children():
+            for child in slot.descendants(os.getpid(), set()):
                 with contextlib.suppress(OSError):
                     _kill(child, signal.SIGKILL)
         try:
@@ -89,21 +91,6 @@ def end_others(shielded: bool) -> None:
         except ChildProcessError:
             return
         time.sleep(0.002)
-
-
-def _children() -> list[int]:
-    """All descendants of this process (orphans come back to it: it is their reaper)."""
-    found, level = [], [os.getpid()]
-    while level:
-        parent = level.pop()
-        try:
-            with open(f"/proc/{parent}/task/{parent}/children") as stream:
-                children = [int(text) for text in stream.read().split()]
-        except (OSError, ValueError):
-            continue
-        found += children
-        level += children
-    return found
 
 
 def switch_library_off() -> dict[str, bool]:
@@ -123,11 +110,38 @@ def switch_library_off() -> dict[str, bool]:
 
     stats.latency_summary = switched_off  # type: ignore[attr-defined]
     stats.__dict__["_switched_off"] = switched_off
-    if original is not None and hasattr(original, "__code__") and not original.__code__.co_freevars:
-        # Names bound by an earlier `from ... import latency_summary` still point at the function object itself.
-        original.__code__ = _forward.__code__
-        original.__defaults__ = original.__kwdefaults__ = None
+    if isinstance(original, FunctionType):
+        _refuse_rebuilding(original.__code__, used)
+        # Names bound by an earlier `from ... import latency_summary` still point at the function object itself; other
+        # functions may have been built around its code. What only it and its kin call is switched off as well.
+        codes = [original.__code__]
+        codes += [one.__code__ for name in _ITS_OWN if isinstance(one := stats.__dict__.get(name), FunctionType)]
+        kin = [stats.__dict__.get(name) for name in _ITS_OWN]
+        built = [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__ in codes]
+        for function in (original, *kin, *built):
+            if isinstance(function, FunctionType) and not function.__code__.co_freevars:
+                function.__code__ = _forward.__code__
+                function.__defaults__ = function.__kwdefaults__ = None
     return used
+
+
+def _refuse_rebuilding(own: CodeType, used: dict[str, bool]) -> None:
+    """From its text or its code the summary could be made anew: Python itself tells before it does either."""
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("exec", "function.__new__", "object.__setattr__") and arguments:
+            held = arguments[-1] if event == "object.__setattr__" else arguments[0]
+            if isinstance(held, CodeType) and _holds(held, own):
+                used["library"] = True
+                raise LibrarySummaryOff("the library's own summary is switched off here: write the statistics yourself")
+
+    sys.addaudithook(watch)
+
+
+def _holds(code: CodeType, own: CodeType, depth: int = 3) -> bool:
+    if code.co_code == own.co_code and code.co_names == own.co_names:
+        return True
+    return depth > 0 and any(_holds(one, own, depth - 1) for one in code.co_consts if isinstance(one, CodeType))
 
 
 def _forward(*arguments: Any, **named: Any) -> Any:

@@ -10,6 +10,7 @@ import builtins
 import contextlib
 import datetime
 import functools
+import gc
 import logging
 import os
 import random
@@ -130,6 +131,10 @@ class Kernel:
         # `%cd` and `%store` write there when they are first used; the server's own folder is not theirs to write to.
         self.shell.profile_dir._trait_values["location"] = os.path.expanduser("~/.ipython/profile_default")
         sys.path.insert(0, "")
+        gc.freeze = _nothing  # what is frozen could not be found when the library's summary is switched off
+        # What reports on the answers is not a name away from the code that it reports on.
+        for name in [name for name in sys.modules if name.partition(".")[0] == "behind_wall"]:
+            del sys.modules[name]
         self.shell.user_ns["__session__"] = "grading"
         asyncio.run(self._serve(channel))
 
@@ -163,7 +168,10 @@ class Kernel:
                 with contextlib.suppress(Exception):  # nobody sees what a call displays: no picture is drawn for it
                     self.shell.display_formatter.active_types = ["text/plain"]
                 calls.serve(
-                    channel, lambda: self.shell.user_ns, float(request["seconds"]), bool(self.config["shielded"])
+                    channel,
+                    lambda: self.shell.user_ns,
+                    float(request["seconds"]),
+                    bool(self.config["shielded"]),
                 )
                 return
 
@@ -184,6 +192,10 @@ class Kernel:
         for stream in self.streams:
             stream.flush()
         self.session.put({"type": "done", "id": request["id"], "count": self.shell.execution_count - 1})
+
+
+def _nothing() -> None:
+    return
 
 
 def _quiet_log() -> logging.Logger:

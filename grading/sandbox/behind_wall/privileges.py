@@ -12,7 +12,15 @@ _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _PR_CAP_AMBIENT_CLEAR_ALL, _PR_SET_KEEPC
 _PR_CAPBSET_DROP = 24
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
-CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 2, 5, 6, 7, 8
+CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_CHROOT, CAP_SYS_ADMIN = (
+    2,
+    5,
+    6,
+    7,
+    8,
+    18,
+    21,
+)
 MEGABYTE = 1024 * 1024
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -84,6 +92,13 @@ def become(uid: int, gid: int, keep_search: bool = False) -> None:
         prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, CAP_DAC_READ_SEARCH)
     if os.getresuid() != (uid,) * 3 or os.getresgid() != (gid,) * 3 or os.getgroups():
         raise PermissionError("the user could not be changed")
+
+
+def give_up() -> None:
+    """Drop every capability of the own user namespace; the user stays."""
+    with contextlib.suppress(OSError):
+        prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    set_capabilities(0)
 
 
 def install_filter(program: bytes) -> None:

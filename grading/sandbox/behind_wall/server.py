@@ -19,7 +19,7 @@ from typing import Any
 CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, CODE)
 
-from behind_wall import frames, landlock, privileges, slot  # noqa: E402 - found by the line above
+from behind_wall import frames, landlock, privileges, slot, world  # noqa: E402 - found by the line above
 
 
 def main() -> None:
@@ -43,9 +43,18 @@ class Server:
         self.handle: int | None = None
         self.status: int | None = None
         self.processor = 0.0
+        self.world: world.World | None = None
+        self.home = -1
+        self.moved: list[tuple[str, str]] = []
+        self.place: dict[str, Any] = {}
         self.spawned: list[int] = []
         self.kernel: Any = None
         self.environment: dict[str, str] = {}
+
+    @property
+    def own_mounts(self) -> bool:
+        """Whether each child mounts folders of its own."""
+        return bool(self.config["kind"] == "bubblewrap")
 
     def start(self) -> None:
         """Give up what is not needed, load what every submission needs, and serve until the grader goes away."""
@@ -54,11 +63,16 @@ class Server:
             privileges.die_with_parent()
         privileges.adopt_orphans()
         privileges.no_new_privileges()
-        if self.config["change_user"]:
-            needed = [privileges.CAP_KILL, privileges.CAP_SETGID, privileges.CAP_SETUID]
-            needed += [privileges.CAP_DAC_READ_SEARCH] if self.config["keep_search"] else []
+        needed = (
+            [privileges.CAP_KILL, privileges.CAP_SETGID, privileges.CAP_SETUID] if self.config["change_user"] else []
+        )
+        needed += [privileges.CAP_SYS_ADMIN, privileges.CAP_SYS_CHROOT] if self.own_mounts else []
+        needed += [privileges.CAP_DAC_READ_SEARCH] if self.config["keep_search"] else []
+        if needed:
             privileges.shrink(sum(1 << number for number in needed))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self.own_mounts:
+            self.home = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         self.environment = dict(os.environ)
         os.environ.update(self.config["environment"])
         os.umask(0o022)
@@ -84,8 +98,6 @@ class Server:
         self.kernel = kernel.Kernel()
         self.kernel.warm()
         os.chdir(home)
-        # Where server and submissions share a user, this folder is writable for both: it is emptied like the others.
-        slot.empty_folder(self.config["server_home"], [])
         gc.collect()
         gc.freeze()
         gc.enable()
@@ -113,15 +125,18 @@ class Server:
 
     def do_run(self, request: dict[str, Any], fds: list[int]) -> None:
         """Fork the child of one submission: channel, stdout and stderr come as descriptors."""
-        self._fork(fds, lambda channel: self._child_kernel(channel, request))
+        self._fork(fds, request, lambda channel: self._child_kernel(channel, request))
+        frames.send(self.control, {"event": "started"})
 
     def do_cold(self, request: dict[str, Any], fds: list[int]) -> None:
         """Fork a child that starts a fresh kernel over ipc and passes its messages on."""
-        self._fork(fds, lambda channel: self._child_cold(channel, request))
+        self._fork(fds, request, lambda channel: self._child_cold(channel, request))
+        frames.send(self.control, {"event": "started"})
 
     def do_compute(self, request: dict[str, Any], fds: list[int]) -> None:
         """Fork a child that runs one function of the installed library."""
-        self._fork(fds, lambda channel: self._child_compute(channel, request))
+        self._fork(fds, request, lambda channel: self._child_compute(channel, request))
+        frames.send(self.control, {"event": "started"})
 
     def do_spawn(self, request: dict[str, Any], fds: list[int]) -> None:
         """Fork a second server, on its own descriptor, with further modules loaded."""
@@ -130,7 +145,8 @@ class Server:
             self.control.close()
             self.control = socket.socket(fileno=fds[0])
             self.spawned, self.child, self.handle = [], None, None
-            if self.config["kind"] != "bubblewrap":
+            privileges.adopt_orphans()
+            if not self.own_mounts:
                 privileges.die_with_parent()
             privileges.hide_memory()
             import importlib
@@ -163,74 +179,109 @@ class Server:
         """End the child at once."""
         self._signal(signal.SIGKILL)
 
+    def do_hide(self, _request: dict[str, Any], _fds: list[int]) -> None:
+        """Take the library's own summary out of the submission's sight: hidden inputs are about to come in."""
+        done = False
+        if self.world is not None:
+            done = self._in_world(world.hide, self._library_summary())
+        elif not self.own_mounts:
+            for number, path in enumerate(self._library_summary()):
+                aside = os.path.join(self.config["server_home"], f"aside-{number}")
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(path, aside)
+                    self.moved.append((aside, path))
+            done = True
+        frames.send(self.control, {"event": "hidden", "done": done})
+
+    def _library_summary(self) -> list[str]:
+        """Where the library's statistics can be read: their source, and what Python keeps of it compiled."""
+        found = []
+        for entry in self.config["path"]:
+            folder = os.path.join(entry, "deep_learning_cases", "measuring")
+            found += [
+                path for name in ("stats.py", "__pycache__") if os.path.exists(path := os.path.join(folder, name))
+            ]
+        return found
+
     def do_end(self, _request: dict[str, Any], _fds: list[int]) -> None:
-        """End the submission: its processes first, then its files."""
+        """End the submission and every process of its world; its files end with the world, or are the grader's."""
         self._end_child()
-        swept = self._sweep()
-        emptied = self._empty() if swept else False
-        frames.send(self.control, {"event": "ended", "clean": swept and emptied, "cpu_seconds": self.processor})
+        while self.moved:
+            os.rename(*self.moved.pop())
+        frames.send(self.control, {"event": "ended", "clean": self._sweep(), "cpu_seconds": self.processor})
         self.status, self.processor = None, 0.0
 
     # The child ----------------------------------------------------------------------------------------------------
 
-    def _fork(self, fds: list[int], body: Any) -> None:
-        pid = os.fork()
+    def _fork(self, fds: list[int], request: dict[str, Any], body: Any) -> None:
+        self.place = request.get("place") or {}
+        if self.own_mounts:
+            self.world = world.World(self.home)
+        pid = self.world.fork() if self.world is not None else os.fork()
         if pid == 0:
-            status = 1
-            try:
-                self.control.close()
-                channel = socket.socket(fileno=fds[0])
-                null = os.open(os.devnull, os.O_RDONLY)
-                os.dup2(null, 0)
-                os.dup2(fds[1], 1)
-                os.dup2(fds[2], 2)
-                for number in (null, *fds[1:]):
-                    os.close(number)
-                self._confine()
-                body(channel)
-                status = 0
-            except BaseException as error:
-                with contextlib.suppress(Exception):
-                    os.write(2, f"{type(error).__name__}: {error}\n".encode()[:500])
-            finally:
-                os._exit(status)
+            self._begin(fds, body)
         for number in fds:
             os.close(number)
         self.child, self.status = pid, None
         self.handle = os.pidfd_open(pid)
-        frames.send(self.control, {"event": "started", "pid": pid})
+
+    def _begin(self, fds: list[int], body: Any) -> None:
+        """In the forked child, which ends here: run the body, confined."""
+        status = 1
+        try:
+            self.control.close()
+            channel = socket.socket(fileno=fds[0])
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(fds[1], 1)
+            os.dup2(fds[2], 2)
+            for number in (null, *fds[1:]):
+                os.close(number)
+            self._confine()
+            body(channel)
+            status = 0
+        except BaseException as error:
+            with contextlib.suppress(Exception):
+                os.write(2, f"{type(error).__name__}: {error}\n".encode()[:500])
+        finally:
+            os._exit(status)
 
     def _confine(self) -> None:
         """Everything that is given up before the first line of a student's runs."""
-        config = self.config
+        config = self.config | self.place
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.setsid()
-        if config["kind"] != "bubblewrap":
+        if self.world is not None:
+            self.world.leave()
+            world.furnish(config)
+        else:
             privileges.die_with_parent()
         privileges.limit_resources(config["limits"], config["processes_now"])
-        rules = self._landlock_rules()
+        rules = self._landlock_rules(config)
         if config["change_user"]:
             privileges.become(config["uid"], config["gid"], config["keep_search"])
+        elif self.own_mounts:
+            privileges.give_up()
         privileges.adopt_orphans()
         if rules is not None:
             landlock.restrict(rules)
             os.close(rules)
-        if config["filter"]:
-            privileges.install_filter(bytes.fromhex(config["filter"]))
         os.makedirs(config["work"], exist_ok=True)
         os.makedirs(config["temporary"], 0o700, exist_ok=True)
         os.chdir(config["work"])
-        for name in self.config["environment"]:
+        if config["filter"]:
+            privileges.install_filter(bytes.fromhex(config["filter"]))
+        for name in config["environment"]:
             os.environ.pop(name, None)
-        os.environ.update(self.environment)
+        os.environ.update(self.environment | {"HOME": config["home"], "TMPDIR": config["temporary"]})
         tempfile.tempdir = None  # found anew, from the environment that holds from here on
 
-    def _landlock_rules(self) -> int | None:
+    def _landlock_rules(self, config: dict[str, Any]) -> int | None:
         """Made in each child: /proc/self is then the child's own folder and nobody else's."""
-        if self.config["kind"] != "landlock":
+        if config["kind"] != "landlock":
             return None
-        paths = self.config["landlock"]
-        return landlock.ruleset(paths["read_only"], paths["read_write"], paths["devices"])
+        paths = config["landlock"]
+        return landlock.ruleset(paths["read_only"], [config["folder"]], paths["devices"])
 
     def _child_kernel(self, channel: socket.socket, request: dict[str, Any]) -> None:
         self.kernel.run(channel, request | {"shielded": self.config["shielded"]})
@@ -266,10 +317,15 @@ class Server:
             self.status, self.processor = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
         if self.handle is not None:
             os.close(self.handle)
-        self.child = self.handle = None
+        if self.world is not None:  # the end of the submission's process is the end of its world
+            self.world.end()
+        self.child = self.handle = self.world = None
 
     def _sweep(self) -> bool:
         """Kill every process of the submission, also the ones that left its session; True when none is left."""
+        if self.own_mounts:  # the kernel has ended its PID namespace with its first process
+            self._reap()
+            return True
         deadline = time.monotonic() + 2.0
         rounds = 0
         while time.monotonic() < deadline:
@@ -299,14 +355,20 @@ class Server:
             if pid in self.spawned:
                 self.spawned.remove(pid)
 
-    def _empty(self) -> bool:
-        """Empty the writable folders, as the student's user; False when something is left."""
-        # A library that was loaded late may have written here as the server's user; no link is followed in removing it.
-        if os.listdir(self.config["server_home"]):
-            slot.empty_folder(self.config["server_home"], [])
-        if slot.is_untouched(self.config["work"], self.config["writable"], self.config["kept"]):
-            return True
-        return self._as_student(slot.empty_folders, self.config["writable"], self.config["kept"])
+    def _in_world(self, action: Any, *arguments: Any) -> bool:
+        """Do something in a short-lived child among the submission's mounts, with the server's rights."""
+        entered = self.world
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                assert entered is not None
+                entered.enter_mounts()
+                action(*arguments)
+                status = 0
+            finally:
+                os._exit(status)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
     def _as_student(self, action: Any, *arguments: Any) -> bool:
         """Do something in a short-lived child that has the student's user and rights; False if it failed or hung."""
@@ -315,7 +377,7 @@ class Server:
             status = 1
             try:
                 if self.config["change_user"]:
-                    privileges.become(self.config["uid"], self.config["gid"], self.config["keep_search"])
+                    privileges.become(self.place["uid"], self.place["gid"], self.config["keep_search"])
                 status = 0 if action(*arguments) is not False else 1
             finally:
                 os._exit(status)
@@ -338,7 +400,7 @@ class Server:
         if (
             self.child is not None
             and self.config["kind"] != "bubblewrap"
-            and slot.bytes_in(self.config["writable"]) > limits["folder_mb"] * privileges.MEGABYTE
+            and slot.bytes_in([self.place["folder"]]) > limits["folder_mb"] * privileges.MEGABYTE
         ):
             frames.send(self.control, {"event": "folder"})
             self._signal(signal.SIGKILL)
@@ -353,29 +415,33 @@ class Server:
 
     def _strangers(self) -> list[int]:
         """Live processes that belong to a submission."""
-        uid = self.config["uid"] if self.config["change_user"] else None
-        return slot.strangers({1, os.getpid(), os.getppid(), *self.spawned}, uid, self.config["pid_namespace"])
+        if self.own_mounts:
+            return [self.child, *slot.descendants(self.child, set())] if self.child is not None else []
+        uid = self.place.get("uid") if self.config["change_user"] else None
+        return slot.strangers({os.getpid(), os.getppid(), *self.spawned}, uid)
 
     def _report(self) -> dict[str, Any]:
         """What is in force, seen from a child that has given up what a submission's process gives up."""
         reader, writer = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.close(reader)
-                self._confine()
-                from behind_wall import report
+        ours, theirs = socket.socketpair()
+        null = os.open(os.devnull, os.O_WRONLY)
 
-                os.write(writer, json.dumps(report.look()).encode()[:60000])
-            except BaseException as error:
-                os.write(writer, json.dumps({"failed": f"{type(error).__name__}: {error}"[:300]}).encode())
-            finally:
-                os._exit(0)
+        def look(_channel: socket.socket) -> None:
+            from behind_wall import report
+
+            os.write(writer, json.dumps(report.look()).encode()[:60000])
+
+        with ours:
+            self._fork([theirs.detach(), null, os.dup(writer)], {"place": self.config["first_place"]}, look)
         os.close(writer)
         with open(reader, "rb") as stream:
             text = stream.read()
-        os.waitpid(pid, 0)
-        return json.loads(text)
+        self._end_child()
+        self._sweep()
+        try:
+            return json.loads(text)
+        except ValueError:
+            return {"failed": text.decode("utf-8", "replace").strip()[:300] or "no report"}
 
 
 if __name__ == "__main__":

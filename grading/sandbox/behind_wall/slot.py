@@ -1,18 +1,12 @@
-"""The slot that submissions use one after the other: its work folder, its processes, and emptying it in between."""
+"""A submission's files and processes, as its own process lists them and as the server watches them."""
 
 import contextlib
 import os
-import shutil
 import socket
-import stat
-import time
 from pathlib import Path
 from typing import Any
 
 from . import frames  # so that tests outside the wall can import this module by its full name
-
-_SECONDS_TO_EMPTY = 2.0
-
 
 # Files come in over the channel, and what the cells wrote is listed.
 
@@ -48,13 +42,9 @@ def changed_files(staged: dict[str, tuple[int, int]], most: int = 200) -> list[d
 # The processes of a submission, also those that left its session.
 
 
-def strangers(ours: set[int], uid: int | None, pid_namespace: bool) -> list[int]:
-    """Live processes beside ``ours``: of user ``uid`` if it is given, of the namespace or else our descendants."""
-    if pid_namespace:
-        candidates = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    else:
-        candidates = descendants(os.getpid(), ours - {os.getpid()})
-    return [pid for pid in candidates if pid not in ours and _is_students(pid, uid)]
+def strangers(ours: set[int], uid: int | None) -> list[int]:
+    """Live descendants beside ``ours``, of user ``uid`` if it is given."""
+    return [pid for pid in descendants(os.getpid(), ours - {os.getpid()}) if pid not in ours and _is_students(pid, uid)]
 
 
 def descendants(root: int, leave_out: set[int]) -> list[int]:
@@ -62,14 +52,18 @@ def descendants(root: int, leave_out: set[int]) -> list[int]:
     found, level = [], [root]
     while level:
         parent = level.pop()
-        try:
-            with open(f"/proc/{parent}/task/{parent}/children") as stream:
-                children = [int(text) for text in stream.read().split()]
-        except (OSError, ValueError):
-            continue
-        children = [pid for pid in children if pid not in leave_out]
+        children = [pid for pid in _children(parent) if pid not in leave_out]
         found += children
         level += children
+    return found
+
+
+def _children(parent: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        for thread in os.listdir(f"/proc/{parent}/task"):
+            with open(f"/proc/{parent}/task/{thread}/children") as stream:
+                found += [int(text) for text in stream.read().split()]
     return found
 
 
@@ -96,23 +90,6 @@ def _is_students(pid: int, uid: int | None) -> bool:
     return uid is None or str(uid) in fields.get("Uid", [])
 
 
-# The folders that a submission could write to are emptied, whatever it made of them.
-
-
-def is_untouched(work: str, writable: list[str], kept: list[str]) -> bool:
-    """Whether there is nothing but the bare work folder and what is ``kept``; most submissions write no file."""
-    home, name = os.path.split(work)
-    try:
-        about = os.lstat(work)
-        if not stat.S_ISDIR(about.st_mode) or about.st_mode & 0o777 != 0o755 or os.listdir(work):
-            return False
-        left = {os.path.join(folder, entry) for folder in writable for entry in os.listdir(folder)}
-        left |= {os.path.join(way, entry) for way in _ways(kept) for entry in os.listdir(way)}
-        return left <= {work, home, *kept} and os.listdir(home) == [name]
-    except OSError:
-        return False
-
-
 def bytes_in(folders: list[str], most_entries: int = 20_000) -> int:
     """Bytes of the regular files in ``folders``; very many entries count as too much."""
     total = entries = 0
@@ -125,44 +102,3 @@ def bytes_in(folders: list[str], most_entries: int = 20_000) -> int:
                 with contextlib.suppress(OSError):
                     total += os.lstat(os.path.join(parent, name)).st_size
     return total
-
-
-def _ends(kept: list[str]) -> list[str]:
-    """The kept folders themselves, as against the folders on the way to them."""
-    return [path for path in kept if not any(other.startswith(path + os.sep) for other in kept)]
-
-
-def _ways(kept: list[str]) -> list[str]:
-    return [path for path in kept if path not in _ends(kept)]
-
-
-def empty_folders(folders: list[str], kept: list[str]) -> bool:
-    """Empty them all, but for what is ``kept``; False when something else is left."""
-    done = [empty_folder(folder, kept) for folder in folders]  # all of them, also after one that failed
-    return all(done)
-
-
-def empty_folder(folder: str, kept: list[str]) -> bool:
-    """Remove everything in ``folder`` without following a link; False when it takes too long."""
-    deadline = time.monotonic() + _SECONDS_TO_EMPTY
-    done = True
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if time.monotonic() > deadline:
-            return False
-        if path in kept:
-            done = (path in _ends(kept) or empty_folder(path, kept)) and done
-        elif os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, onerror=_make_removable)
-        else:
-            os.unlink(path)
-    return done and {os.path.join(folder, name) for name in os.listdir(folder)} <= set(kept)
-
-
-def _make_removable(_function: Any, path: str, _error: Any) -> None:
-    """A folder without rights is given them back and tried again, once."""
-    with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)
-        os.chmod(path, 0o700, follow_symlinks=False) if not os.path.islink(path) else None
-    with contextlib.suppress(OSError):
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)

@@ -2,13 +2,12 @@
 
 Started as root, bubblewrap makes no user namespace: the server keeps what it needs to become another user, and each
 child really changes to one.  Started as an ordinary user, a user namespace does the same within what that user may do.
+In both the server makes every submission a world of its own (``behind_wall/world.py``).
 """
 
 import contextlib
-import functools
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,11 +17,12 @@ from grading.sandbox.wall.places import (
     course_folder,
     library_folder,
     module_path,
+    new_uid,
     processes_of_user,
     python_folders,
     server_environment,
-    slot_uid,
     student_environment,
+    tidy,
 )
 from grading.sandbox.wall.plan import IsolationUnavailable, Plan
 
@@ -35,7 +35,7 @@ _STUDENT = 1000
 _WRITABLE = [_HOME, "/tmp", "/dev/shm", _SERVER_HOME]
 
 
-def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
+def bubblewrap_plan(limits: Limits, control_fd: int, program: bytes) -> Plan:
     """How to start the server inside bubblewrap; IsolationUnavailable where there is no such command."""
     tool = shutil.which("bwrap")
     if tool is None:
@@ -43,23 +43,26 @@ def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -
             "bubblewrap is not installed: expected the command bwrap; apt-get install bubblewrap"
         )
     root = os.geteuid() == 0
-    uid = slot_uid(box) if root else _STUDENT
+    uid = new_uid() if root else _STUDENT
     files = _EtcFiles(uid)
-    filter_fd = _memory_file(program)
     command = [tool, "--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
     command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    command += ["--cap-drop", "ALL"]
-    if root:
-        # Kept by the server alone, to become the student's user; its children lose them in doing so.
-        for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_SETPCAP"):
-            command += ["--cap-add", capability]
-    else:
-        command += ["--unshare-user", *_if_known(tool, "--disable-userns"), "--uid", str(uid), "--gid", str(uid)]
-    command += ["--seccomp", str(filter_fd), *_mounts(limits, files)]
-    environment = student_environment(_HOME, sys.prefix)
+    # Kept by the server alone, to make each submission a world of its own and, as root, to become the student's user;
+    # its children lose them before anything of a student's runs.
+    kept = (
+        "CAP_SETPCAP",
+        "CAP_SYS_ADMIN",
+        "CAP_SYS_CHROOT",
+        *(("CAP_SETUID", "CAP_SETGID", "CAP_KILL") if root else ()),
+    )
+    command += ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
+    if not root:
+        command += ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
+    command += _mounts(limits, files)
+    environment = student_environment(_HOME, tidy(sys.prefix))
     for name, value in environment.items():
         command += ["--setenv", name, value]
-    server = [sys.executable, "-I", "-S", "-B", f"{_CODE}/behind_wall/server.py", str(control_fd)]
+    server = [tidy(sys.executable), "-I", "-S", "-B", f"{_CODE}/behind_wall/server.py", str(control_fd)]
     command += ["--chdir", "/", "--", *server]
     config = {
         "path": module_path(_LIBRARY),
@@ -67,30 +70,28 @@ def bubblewrap_plan(limits: Limits, control_fd: int, box: int, program: bytes) -
         "home": _HOME,
         "work": f"{_HOME}/work",
         "temporary": "/tmp",
-        "writable": _WRITABLE,
+        "sizes": {_HOME: _bytes(limits), "/tmp": _bytes(limits), "/dev/shm": 64 << 20},
+        "covered": [_SERVER_HOME],
         "kept": _kept(),
         "server_home": _SERVER_HOME,
         "uid": uid,
         "gid": uid,
         "change_user": root,
         "keep_search": False,
-        "shielded": root,
-        "pid_namespace": True,
+        "shielded": True,
+        "first_place": {},
         "processes_now": 0 if root else processes_of_user(),
-        "filter": "",
+        "filter": program.hex(),
     }
-    return Plan("bubblewrap", command, {}, config, (filter_fd, *files.descriptors))
+    return Plan("bubblewrap", command, {}, config, files.descriptors)
 
 
-@functools.cache
-def _if_known(tool: str, option: str) -> tuple[str, ...]:
-    """The option, where this version of bubblewrap has it; the filter denies nested namespaces in any case."""
-    shown = subprocess.run([tool, "--help"], capture_output=True, text=True, check=False, timeout=10)
-    return (option,) if option in shown.stdout + shown.stderr else ()
+def _bytes(limits: Limits) -> int:
+    return limits.folder_mb * 1024 * 1024
 
 
 def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
-    size = str(limits.folder_mb * 1024 * 1024)
+    size = str(_bytes(limits))
     arguments = ["--ro-bind", "/usr", "/usr", "--perms", "0755", "--dir", "/etc"]
     # Before the folders of Python: a checkout may itself lie in /tmp, and is then laid over this one.
     arguments += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
@@ -121,10 +122,7 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
     arguments += [
         "--proc",
         "/proc",
-        "--dev",
-        "/dev",
-        "--remount-ro",
-        "/dev",
+        *_devices(),
         "--perms",
         "1777",
         "--size",
@@ -145,8 +143,21 @@ def _mounts(limits: Limits, files: "_EtcFiles") -> list[str]:
     return [*arguments, "--remount-ro", "/"]
 
 
+def _devices() -> list[str]:
+    """A /dev by hand: bubblewrap's own would take a second user namespace, out of whose sight the first one's PID
+    namespace would be.  Each world mounts its own /dev/pts."""
+    arguments = ["--perms", "0755", "--tmpfs", "/dev", "--dir", "/dev/pts", "--dir", "/dev/shm"]
+    for name in ("null", "zero", "full", "random", "urandom", "tty"):
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    links = {"fd": "/proc/self/fd", "ptmx": "pts/ptmx", "core": "/proc/kcore"}
+    links |= {name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
+    for name, target in links.items():
+        arguments += ["--symlink", target, f"/dev/{name}"]
+    return [*arguments, "--remount-ro", "/dev"]
+
+
 def _kept() -> list[str]:
-    """What stays when the writable folders are emptied: a Python that lies in one of them, and the way to it."""
+    """What each world finds again in its own folders: a Python that lies in one of them, and the way to it."""
     ways = {way for folder in python_folders() for way in (folder, *folder.parents)}
     return sorted(str(way) for way in ways if any(Path(folder) in way.parents for folder in _WRITABLE))
 

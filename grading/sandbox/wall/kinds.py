@@ -1,7 +1,7 @@
 """The wall around a submission, by kind of isolation.
 
 ``bubblewrap``: own namespaces, an allow-list of read-only folders, a changed user, a system-call filter.
-``landlock``: where namespaces are refused; an allow-list of paths, the same filter, a changed user if we are root.
+``landlock``: for root where namespaces are refused; an allow-list of paths, the same filter, another user each time.
 ``none``: resource limits alone; only when somebody asks for it by name.
 """
 
@@ -10,6 +10,7 @@ import sys
 from grading.sandbox.limits import Limits
 from grading.sandbox.wall.bubblewrap import bubblewrap_plan
 from grading.sandbox.wall.filters import compiled_filter
+from grading.sandbox.wall.places import tidy
 from grading.sandbox.wall.plan import IsolationUnavailable, Plan
 from grading.sandbox.wall.scratch import landlock_plan, unprotected_plan
 
@@ -18,18 +19,18 @@ __all__ = ["KINDS", "make_plan"]
 KINDS = ("bubblewrap", "landlock", "none")
 
 
-def make_plan(kind: str, limits: Limits, control_fd: int, box: int, control_group: bool) -> Plan:
+def make_plan(kind: str, limits: Limits, control_fd: int, control_group: bool) -> Plan:
     """The plan of one kind; IsolationUnavailable where a part that it needs is missing."""
     filter_program = b"" if kind == "none" else _filter(own_mounts=kind == "bubblewrap")
     builder = {"bubblewrap": bubblewrap_plan, "landlock": landlock_plan, "none": unprotected_plan}[kind]
-    plan = builder(limits, control_fd, box, filter_program)
+    plan = builder(limits, control_fd, filter_program)
     plan.kind = kind
     plan.config |= {
         "kind": kind,
         "limits": limits.to_dict(),
         "control_group": control_group,
-        "prefix": sys.prefix,
-        "executable": sys.executable,
+        "prefix": tidy(sys.prefix),
+        "executable": tidy(sys.executable),
     }
     return plan
 

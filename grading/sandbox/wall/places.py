@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -13,16 +14,18 @@ __all__ = [
     "course_folder",
     "library_folder",
     "module_path",
+    "new_uid",
     "processes_of_user",
     "python_folders",
     "server_environment",
-    "slot_uid",
     "student_environment",
+    "tidy",
 ]
 
 BEHIND_WALL = Path(__file__).parent.parent / "behind_wall"
-# systemd leaves 1879048192 to 2147483647 unused; process ids, unique on a machine, make the slots distinct.
-_FIRST_UID, _UIDS, _BOXES_PER_PROCESS = 0x7C000000, 1 << 26, 16
+# systemd leaves 1879048192 to 2147483647 unused; process ids, unique on a machine, make those of two graders distinct.
+_FIRST_UID, _UIDS = 0x70000000, 1 << 28
+_users = itertools.count()
 
 
 def student_environment(home: str, prefix: str) -> dict[str, str]:
@@ -63,8 +66,8 @@ def server_environment(server_home: str) -> dict[str, str]:
 def module_path(library: str) -> list[str]:
     """sys.path inside: the library, the standard library, the installed packages; no working folder, no .pth file."""
     roots = [Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), *_site_folders()]
-    entries = []
-    for text in sys.path:
+    entries: list[str] = []
+    for text in (tidy(text) if text else "" for text in sys.path):
         path = Path(text) if text else None
         if path is None or not path.exists() or path.resolve() == course_folder():
             continue
@@ -77,11 +80,22 @@ def _site_folders() -> list[Path]:
     return [Path(text).resolve() for text in sys.path if Path(text).name in {"site-packages", "dist-packages"}]
 
 
+def tidy(text: str) -> str:
+    """A path without ``..``, which would need folders inside the wall that are not there; links at its end stay."""
+    path = Path(text)
+    return (
+        str(path.parent.resolve() / path.name)
+        if ".." in path.parts and path.name != ".."
+        else str(path.resolve() if ".." in path.parts else path)
+    )
+
+
 @functools.cache
 def python_folders() -> tuple[Path, ...]:
     """The interpreter's prefixes and package folders that /usr does not hold."""
-    wanted = [Path(text) for text in (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix)]
-    wanted += [Path(text) for text in sys.path if Path(text).name in {"site-packages", "dist-packages"}]
+    prefixes = (sys.base_prefix, sys.base_exec_prefix, sys.prefix, sys.exec_prefix)
+    wanted = [Path(tidy(text)) for text in prefixes]
+    wanted += [Path(tidy(text)) for text in sys.path if Path(text).name in {"site-packages", "dist-packages"}]
     kept: list[Path] = []
     for path in sorted({path for path in wanted if path.is_dir()}, key=lambda path: len(path.parts)):
         covered = any(parent == path or parent in path.parents for parent in (Path("/usr"), *kept))
@@ -102,9 +116,11 @@ def course_folder() -> Path:
     return Path(__file__).resolve().parents[3]
 
 
-def slot_uid(box: int) -> int:
-    """A user id that no other live box has; inside a container, one that its user namespace maps."""
-    wanted = (os.getpid() * _BOXES_PER_PROCESS + box % _BOXES_PER_PROCESS) % _UIDS
+def new_uid() -> int:
+    """A user id that nobody else has now, another one each time; inside a container, one that it maps."""
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
+    share = max(1, _UIDS // most)
+    wanted = (os.getpid() * share + next(_users) % share) % _UIDS
     ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
     if any(first <= _FIRST_UID and first + length >= _FIRST_UID + _UIDS for first, _, length in ranges):
         return _FIRST_UID + wanted

@@ -15,11 +15,12 @@ from grading.sandbox.wall.places import (
     BEHIND_WALL,
     library_folder,
     module_path,
+    new_uid,
     processes_of_user,
     python_folders,
     server_environment,
-    slot_uid,
     student_environment,
+    tidy,
 )
 from grading.sandbox.wall.plan import IsolationUnavailable, Plan
 
@@ -29,7 +30,7 @@ _PREFIX = "grading-sandbox-"
 _YOUNG_SECONDS = 60.0
 
 
-def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) -> Plan:
+def landlock_plan(_limits: Limits, control_fd: int, program: bytes) -> Plan:
     """How to start the server under Landlock; IsolationUnavailable where the kernel has none."""
     version = landlock.version()
     if version < 1:
@@ -37,7 +38,13 @@ def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) ->
             "this kernel offers no Landlock: expected Linux 5.13 or later with Landlock on; "
             "use bubblewrap or another machine"
         )
-    plan = _plain(control_fd, box, change_user=os.geteuid() == 0)
+    if os.geteuid() != 0:
+        raise IsolationUnavailable(
+            "Landlock alone is no wall for an ordinary user (it leaves chmod, chown, times, limits and signals to the "
+            "user's own): expected bubblewrap, or root, which changes the user; install bubblewrap and allow user "
+            "namespaces, or run as root in a container"
+        )
+    plan = _plain(control_fd, change_user=True)
     assert plan.folder is not None
     reading = [
         "/usr",
@@ -57,7 +64,6 @@ def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) ->
         "filter": program.hex(),
         "landlock": {
             "read_only": reading,
-            "read_write": [str(plan.folder / "home")],
             "devices": [
                 "/dev/null",
                 "/dev/zero",
@@ -74,49 +80,45 @@ def landlock_plan(_limits: Limits, control_fd: int, box: int, program: bytes) ->
     return plan
 
 
-def unprotected_plan(_limits: Limits, control_fd: int, box: int, _program: bytes) -> Plan:
+def unprotected_plan(_limits: Limits, control_fd: int, _program: bytes) -> Plan:
     """How to start the server behind resource limits alone."""
-    return _plain(control_fd, box, change_user=False)
+    return _plain(control_fd, change_user=False)
 
 
-def _plain(control_fd: int, box: int, change_user: bool) -> Plan:
+def _plain(control_fd: int, change_user: bool) -> Plan:
     """A server without own mounts: its work folder is a scratch folder of the machine's."""
     _remove_stale()
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock = _locked(folder)
-    home, server_home, library, code = (folder / name for name in ("home", "server", "lib", "code"))
-    for path in (home, server_home, library):
+    server_home, library, code = (folder / name for name in ("server", "lib", "code"))
+    for path in (server_home, library):
         path.mkdir()
     # Copies, so that no path leads from them to the course that they lie in.
     without = shutil.ignore_patterns("__pycache__")
     shutil.copytree(library_folder(), library / "deep_learning_cases", ignore=without)
     shutil.copytree(BEHIND_WALL, code / "behind_wall", ignore=without)
-    uid = slot_uid(box) if change_user else os.geteuid()
     if change_user:
-        os.chown(home, uid, uid)
         folder.chmod(0o755)
-    command = [sys.executable, "-I", "-S", "-B", str(code / "behind_wall" / "server.py"), str(control_fd)]
-    config = {
+    command = [tidy(sys.executable), "-I", "-S", "-B", str(code / "behind_wall" / "server.py"), str(control_fd)]
+    plan = Plan("landlock", command, {}, {}, folder=folder, lock=lock)
+    if change_user:
+        plan.new_user = new_uid
+    plan.config = {
         "path": module_path(str(library)),
         "environment": server_environment(str(server_home)),
-        "home": str(home / "student"),
-        "work": str(home / "student" / "work"),
-        "temporary": str(home / "tmp"),
-        "writable": [str(home), str(server_home)],
-        "kept": [],
         "server_home": str(server_home),
-        "uid": uid,
-        "gid": uid if change_user else os.getegid(),
+        "uid": os.geteuid(),
+        "gid": os.getegid(),
         "change_user": change_user,
         "keep_search": change_user and not _reachable_by_others(),
         "shielded": change_user,
-        "pid_namespace": False,
+        "first_place": plan.make_place(),
         "processes_now": 0 if change_user else processes_of_user(),
         "filter": "",
     }
-    # The machine's /tmp is not a submission's to write to: tempfile, mktemp and their kin find this folder instead.
-    environment = student_environment(str(home / "student"), sys.prefix) | {"TMPDIR": str(home / "tmp")}
-    return Plan("landlock", command, environment, config, folder=folder, lock=lock)
+    # The machine's /tmp is not a submission's to write to: tempfile, mktemp and their kin find the submission's own.
+    plan.environment = student_environment(str(folder), tidy(sys.prefix))
+    return plan
 
 
 def _locked(folder: Path) -> int | None:

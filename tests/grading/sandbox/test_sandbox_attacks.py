@@ -57,7 +57,7 @@ def assert_next_is_untouched(box: Box) -> None:
         # A checkout in /tmp is laid over the wall's own /tmp, read-only: the way to its Python is nothing left behind.
         "known = ['work', *sys.prefix.split('/')[2:3]]\n"
         "left = [f for d in ('.', '..', '/tmp', '/dev/shm') for f in os.listdir(d) if f not in known]\n"
-        "mine = [p for p in os.listdir('/proc') if p.isdigit() and os.stat('/proc/' + p).st_uid == os.getuid()]\n"
+        "mine = [p for p in os.listdir('/proc') if p.isdigit() and p != '1']\n"
         "print(left, len(mine), 'PLANTED' in globals())"
     )
     run = attack(box, HONEST, look)
@@ -85,7 +85,6 @@ def test_the_known_attacks_earn_nothing_they_do_not_deserve(box: Box, path: Path
 
 REFUSED = {
     "trace the server": "libc.ptrace(16, 2, 0, 0)",
-    "attach to the parent": "libc.ptrace(16, os.getppid(), 0, 0)",
     "mount": "libc.mount(b'none', b'/home/student', b'tmpfs', 0, None)",
     "unshare a user namespace": "libc.unshare(0x10000000)",
     "clone a namespace": "libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)",
@@ -100,11 +99,20 @@ REFUSED = {
     "message queue": "libc.msgget(77, 0o1600)",
     "chroot": "libc.chroot(b'/tmp')",
     "become root": "libc.setuid(0)",
-    "signal the init": "libc.kill(1, 9)",
-    "signal the parent": "libc.kill(os.getppid(), 9)",
-    "stop the parent": "libc.kill(os.getppid(), 19)",
     "raise the limit": "libc.prlimit(0, 7, (ctypes.c_ulong * 2)(99999, 99999), None)",
     "open a handle": "libc.syscall(304, 0, 0, 0)",
+    "set an attribute": "libc.setxattr(b'.', b'user.probe', b'1', 1, 0)",
+    "set an attribute by the newer call": "libc.syscall(463, -100, b'.', 0, b'user.probe', 0, 0)",
+    "ask which pages are cached": "libc.mincore(0, 4096, 0)",
+    "ask for the cache's counts": "libc.syscall(451, 0, 0, 0, 0)",
+    "read only what is cached": "libc.preadv2(os.open(os.__file__, 0), 0, 0, 0, 8)",
+    "push pages out": "libc.madvise(0, 4096, 21)",
+    "watch a file": "libc.inotify_init1(0)",
+    "take a lease": "libc.fcntl(os.open(os.__file__, 0), 1024, 0)",
+    "secret memory": "libc.syscall(447, 0)",
+    "signal by a descriptor": "libc.syscall(424, 0, 9, 0, 0)",
+    "set the times of a device": "libc.utimensat(-100, b'/dev/null', None, 0)",
+    "set the times of a library": "libc.utimensat(-100, os.__file__.encode(), None, 0)",
 }
 
 
@@ -112,8 +120,6 @@ REFUSED = {
 def test_system_calls_that_lead_out_are_refused(box: Box, call: str) -> None:
     if os.uname().machine != "x86_64":
         pytest.skip("the numbers are those of x86-64")
-    if os.geteuid() != 0 and "getppid" in call:
-        pytest.skip("without root, server and submission share one user; the server is only restarted")
     run = attack(box, f"import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\nprint('RESULT', {call})", calls=[])
     assert "RESULT -1" in printed(run)
     assert run.stopped is None
@@ -121,10 +127,10 @@ def test_system_calls_that_lead_out_are_refused(box: Box, call: str) -> None:
 
 
 UNREACHABLE = {
-    "memory of the server": "open(f'/proc/{os.getppid()}/mem', 'rb')",
-    "environment of the server": "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
-    "descriptors of the server": "os.listdir(f'/proc/{os.getppid()}/fd')",
-    "memory of the init": "open('/proc/1/mem', 'rb')",
+    "memory of the first process": "open('/proc/1/mem', 'rb')",
+    "environment of the first process": "open('/proc/1/environ', 'rb').read()",
+    "descriptors of the first process": "os.listdir('/proc/1/fd')",
+    "settings of the first process": "open('/proc/1/oom_score_adj', 'w').write('1')",
     "shadow": "open('/etc/shadow').read()",
     "host names": "open('/etc/hostname').read()",
     "write to the code": "open('/lab/sandbox/behind_wall/calls.py', 'a')",
@@ -159,10 +165,63 @@ def test_no_course_file_is_anywhere_in_sight(box: Box) -> None:
     assert printed(attack(box, source, calls=[])) == "[]\n"
 
 
+def test_nothing_outside_the_world_has_a_number_in_it(box: Box) -> None:
+    source = (
+        "import os, resource, signal\n"
+        "print(os.getppid(), sorted(int(p) for p in os.listdir('/proc') if p.isdigit()) == [1, os.getpid()])\n"
+        "for number in (signal.SIGKILL, signal.SIGSTOP):\n"
+        "    try: os.kill(1, number)\n"
+        "    except OSError: pass\n"
+        "reached = []\n"
+        "for pid in range(2, 70000):\n"
+        "    if pid == os.getpid(): continue\n"
+        "    try: resource.prlimit(pid, resource.RLIMIT_FSIZE); reached.append(pid)\n"
+        "    except ProcessLookupError: pass\n"
+        "print(reached)"
+    )
+    run = attack(box, source, HONEST)
+    assert printed(run) == "0 True\n[]\n"
+    assert [answer["value"] for answer in run.answers.values()] == [RIGHT] * 3
+    assert_next_is_untouched(box)
+
+
+def test_locks_and_hints_on_shared_files_succeed_and_do_nothing(box: Box) -> None:
+    """A lock is a sign to whoever tries for it in another box; libraries that lock their own files go on."""
+    source = (
+        "import fcntl, os, sqlite3, subprocess, sys\n"
+        "f = open(os.__file__, 'rb')\nfcntl.flock(f, fcntl.LOCK_EX); fcntl.lockf(f, fcntl.LOCK_SH)\n"
+        "os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\n"
+        "look = 'import fcntl, os; fcntl.flock(open(os.__file__), fcntl.LOCK_EX | fcntl.LOCK_NB)'\n"
+        "print(subprocess.run([sys.executable, '-c', look]).returncode)\n"
+        "base = sqlite3.connect('own.db')\n"
+        "base.execute('create table a (b)'); base.execute('insert into a values (1)'); base.commit()\n"
+        "print(base.execute('select b from a').fetchall())"
+    )
+    assert printed(attack(box, source, calls=[])) == "0\n[(1,)]\n"
+
+
+def test_what_was_set_on_the_folders_themselves_is_gone(box: Box) -> None:
+    look = (
+        "import os\n"
+        "folders = ('.', '..', '/tmp', '/dev/shm', '/dev/pts', '/run/server')\n"
+        "print([(oct(os.stat(f).st_mode), os.stat(f).st_mtime < 1e9, os.listxattr(f)) for f in folders])\n"
+    )
+    leave = (
+        "for folder in folders:\n"
+        "    for change in (lambda: os.chmod(folder, 0o711), lambda: os.utime(folder, (1, 1)),\n"
+        "                   lambda: os.setxattr(folder, 'user.left', b'1')):\n"
+        "        try: change()\n"
+        "        except OSError: pass\n"
+    )
+    first, second = printed(attack(box, look + leave, calls=[])), printed(attack(box, look, calls=[]))
+    assert first == second
+    assert_next_is_untouched(box)
+
+
 ENDINGS = {
     "exit": "import os\nos._exit(0)",
     "kill itself": "import os\nos.kill(os.getpid(), 9)",
-    "kill all": "import os\nos.kill(-1, 9)\nos._exit(1)",
+    "kill all": "import os\nif os.fork() == 0: os.kill(-1, 9)\nos.wait()",
     "segmentation fault": "import ctypes\nctypes.string_at(0)",
     "another program": "import os\nos.execv('/bin/true', ['true'])",
     "close every descriptor": "import os\nos.closerange(0, 1024)",
